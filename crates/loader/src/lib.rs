@@ -55,7 +55,7 @@ pub use prefetch::{Ahead, Prefetch, PrefetchEpoch};
 pub use rows::Rows;
 pub use shard::{Remainder, Shard};
 pub use shuffle::Shuffle;
-pub use source::{ColumnMoments, Feature, Hint, Names, RowSource};
+pub use source::{ColumnMoments, Encoding, Feature, Hint, Names, RowSource};
 pub use split::{Fold, k_fold, split};
 pub use split_by_blocks::split_by_blocks;
 pub use state::State;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::gather::{Layout, RowBuffers, RowSelection};
-use crate::source::{Feature, RowSource};
+use crate::source::{Encoding, Feature, Names, RowSource};
 
 /// Rows in memory: `features` `[n_rows, n_cols]` and `labels` `[n_rows]` or `[n_rows, n_labels]`, row-major, and optionally
 /// categories and weights.
@@ -33,6 +33,7 @@ pub struct Rows<F = Vec<f32>, L = Vec<f32>> {
     categories: Arc<[u32]>,
     n_categories: usize,
     weights: Option<Arc<[f32]>>,
+    encoding: Encoding,
 }
 
 impl<T, F: Deref<Target = [T]>, L: Deref<Target = [f32]>> Rows<F, L> {
@@ -69,7 +70,8 @@ impl<T, F: Deref<Target = [T]>, L: Deref<Target = [f32]>> Rows<F, L> {
         let n_rows = labels.len() / n_labels;
         check_length(op, "features", n_rows.saturating_mul(n_cols), features.len())?;
         check_n_rows(n_rows)?;
-        Ok(Self { features, labels, n_rows, n_cols, n_labels, categories: Arc::new([]), n_categories: 0, weights: None })
+        let (categories, n_categories, weights, encoding) = (Arc::new([]) as Arc<[u32]>, 0, None, Encoding::default());
+        Ok(Self { features, labels, n_rows, n_cols, n_labels, categories, n_categories, weights, encoding })
     }
 
     /// Adds `n_categories` categories per row: `[n_rows, n_categories]`, row-major. An `Arc` is shared, not copied.
@@ -104,6 +106,12 @@ impl<T, F: Deref<Target = [T]>, L: Deref<Target = [f32]>> Rows<F, L> {
         let weights = weights.into();
         check_length("Rows::with_weights", "weights", self.n_rows, weights.len())?;
         Ok(Self { weights: Some(weights), ..self })
+    }
+
+    /// Says how the values were computed: [`Names::encoding`] of these rows.
+    #[must_use]
+    pub fn with_encoding(self, encoding: Encoding) -> Self {
+        Self { encoding, ..self }
     }
 
     /// All features, `[n_rows, n_cols]`.
@@ -156,6 +164,7 @@ impl<T, F: Deref<Target = [T]>> Rows<F> {
             categories: Arc::new([]),
             n_categories: 0,
             weights: None,
+            encoding: Encoding::default(),
         })
     }
 }
@@ -167,8 +176,9 @@ impl<F, L> Rows<F, L> {
         features: impl FnOnce(F) -> Result<G, E>,
         labels: impl FnOnce(L) -> Result<M, E>,
     ) -> Result<Rows<G, M>, E> {
-        let Self { features: f, labels: l, n_rows, n_cols, n_labels, categories, n_categories, weights } = self;
-        Ok(Rows { features: features(f)?, labels: labels(l)?, n_rows, n_cols, n_labels, categories, n_categories, weights })
+        let Self { features: f, labels: l, n_rows, n_cols, n_labels, categories, n_categories, weights, encoding } = self;
+        let (features, labels) = (features(f)?, labels(l)?);
+        Ok(Rows { features, labels, n_rows, n_cols, n_labels, categories, n_categories, weights, encoding })
     }
 }
 
@@ -201,6 +211,10 @@ where
             gather_checked(stored, 1, &rows, weights);
         }
         Ok(())
+    }
+
+    fn names(&self) -> Names<'_> {
+        Names { encoding: self.encoding, ..Names::default() }
     }
 }
 

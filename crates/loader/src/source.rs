@@ -63,7 +63,8 @@ pub trait RowSource: Sync {
     fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, Self::Feature>) -> Result<(), Self::Error>;
 
     /// The names of columns, labels, classes and categories. They are in messages, and the sets of a run whose names differ are
-    /// refused, since their values then mean something else. The default has none, which agrees with everything.
+    /// refused, since their values then mean something else. The default has none, which agrees with everything but rows of an
+    /// [encoding](Names::encoding).
     fn names(&self) -> Names<'_> {
         Names::default()
     }
@@ -138,7 +139,7 @@ pub enum Hint {
     DontNeed,
 }
 
-/// The names of columns, labels, classes and categories.
+/// The names of columns, labels, classes and categories, and how values were computed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names<'a> {
     /// Of the first columns; there may be fewer names than columns.
@@ -149,6 +150,18 @@ pub struct Names<'a> {
     pub classes: &'a [String],
     /// Of the first categorical columns: the name, and the value of each code from 1 on.
     pub categories: Vec<(&'a str, &'a [String])>,
+    /// How the values were computed. Rows of another encoding than those of training are refused.
+    pub encoding: Encoding,
+}
+
+/// How values were computed from those of a table, such as by the preprocessing that a model learned: a number that identifies
+/// the computation, or `None` for values as they were stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Encoding {
+    /// Of the features and categories.
+    pub inputs: Option<u64>,
+    /// Of the labels.
+    pub labels: Option<u64>,
 }
 
 impl<'a> Names<'a> {

@@ -84,8 +84,8 @@ macro_rules! groups_setter {
         /// are updated.
         ///
         /// # Errors
-        /// [`Error::Program`](brisk_tensor::Error::Program) if a parameter is in two of them, or a factor is negative or not
-        /// finite.
+        /// [`Error::Program`](brisk_tensor::Error::Program) if a parameter is in two of them, a group has none, or a factor is
+        /// negative or not finite.
         pub fn groups(
             mut self,
             params: &$crate::Parameters,
@@ -123,7 +123,7 @@ impl Elementwise {
     /// all parameters are updated.
     ///
     /// # Errors
-    /// [`Error::Program`] if a parameter is in two of them, or a factor is negative or not finite.
+    /// [`Error::Program`] if a parameter is in two of them, a group has none, or a factor is negative or not finite.
     pub fn groups(mut self, params: &Parameters, groups: &[ParameterGroup]) -> Result<Self, Error> {
         self.groups = Some(Groups::new(params, groups)?);
         Ok(self)
@@ -167,6 +167,9 @@ impl Elementwise {
             Ok(has_gradient) => has_gradient,
             Err(error) => return graph.fail(error),
         };
+        if inputs.lr.len() > 1 {
+            graph.varies_by(self.name, &inputs.state);
+        }
         let all = has_gradient.contains(&false).then(|| Groups::all(params));
         let groups = self.groups.as_ref().or(all.as_ref());
         for piece in pieces {

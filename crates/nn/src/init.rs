@@ -16,6 +16,8 @@ pub enum Init {
         /// Elements that are drawn once.
         len: usize,
     },
+    /// Uniform within `±` this number.
+    Uniform(f32),
     /// Normal with this standard deviation, mean 0.
     Normal(f32),
     /// Normal with mean 0, without values beyond three deviations.
@@ -53,6 +55,54 @@ pub enum Init {
 }
 
 impl Init {
+    /// Uniform with variance `2 / fan_in`, which keeps the size of activations through ReLU. `fan_in` is how many inputs each
+    /// output of a layer has: the columns of a linear layer, or height times width times input channels of a filter.
+    ///
+    /// # Reference
+    /// `torch.nn.init.kaiming_uniform_` with `nonlinearity="relu"`; He, Zhang, Ren & Sun 2015, arXiv:1502.01852.
+    /// # Examples
+    /// ```
+    /// use brisk_nn::{Activation, Init, Linear, ParametersBuilder};
+    ///
+    /// let mut builder = ParametersBuilder::new();
+    /// Linear::new(&mut builder, "hidden", 8, 16, Activation::relu());
+    /// let mut params = builder.build(7);
+    /// let weight = params.id_of("hidden.weight").expect("it was added");
+    /// params.draw_initial(weight, Init::kaiming_uniform(8))?;
+    /// let limit = (6.0_f32 / 8.0).sqrt();
+    /// assert!(params.initial()[..8 * 16].iter().all(|value| value.abs() <= limit));
+    /// # Ok::<(), brisk_nn::Error>(())
+    /// ```
+    pub fn kaiming_uniform(fan_in: usize) -> Self {
+        Self::Uniform((6.0 / fan_in as f32).sqrt())
+    }
+
+    /// Normal with variance `2 / fan_in`, as [`kaiming_uniform`](Self::kaiming_uniform).
+    ///
+    /// # Reference
+    /// `torch.nn.init.kaiming_normal_` with `nonlinearity="relu"`.
+    pub fn kaiming_normal(fan_in: usize) -> Self {
+        Self::Normal((2.0 / fan_in as f32).sqrt())
+    }
+
+    /// Uniform with variance `2 / (fan_in + fan_out)`, which keeps the size of activations and gradients through linear layers
+    /// and tanh. `fan_out` is how many outputs each input has.
+    ///
+    /// # Reference
+    /// `torch.nn.init.xavier_uniform_`; Glorot & Bengio 2010, *Understanding the difficulty of training deep feedforward neural
+    /// networks*.
+    pub fn xavier_uniform(fan_in: usize, fan_out: usize) -> Self {
+        Self::Uniform((6.0 / (fan_in + fan_out) as f32).sqrt())
+    }
+
+    /// Normal with variance `2 / (fan_in + fan_out)`, as [`xavier_uniform`](Self::xavier_uniform).
+    ///
+    /// # Reference
+    /// `torch.nn.init.xavier_normal_`.
+    pub fn xavier_normal(fan_in: usize, fan_out: usize) -> Self {
+        Self::Normal((2.0 / (fan_in + fan_out) as f32).sqrt())
+    }
+
     /// Writes initial values of parameter number `stream`, starting with its element `first`. They depend only on `seed`, the
     /// stream and the element.
     pub(crate) fn fill(self, seed: u64, stream: u32, first: usize, values: &mut [f32]) {
@@ -61,6 +111,7 @@ impl Init {
         let draw = |i: usize| match self {
             Self::Constant(value) => value,
             Self::FanIn(n) => fan_in(i, n),
+            Self::Uniform(limit) => limit * (2.0 * philox.uniform(stream, i as u64) - 1.0),
             Self::RepeatedFanIn { n_in, len } => fan_in(i % len.max(1), n_in),
             Self::Dirac { kernel: [height, width], n_in, n_group_filters } => {
                 let (tap, channel) = (i / n_in % (height * width), i % n_in);

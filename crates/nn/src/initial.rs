@@ -21,6 +21,10 @@ impl Initial {
         Self { seed, inits, replaced: BTreeMap::new() }
     }
 
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
+    }
+
     pub(crate) fn replace(&mut self, index: usize, values: &[f32]) {
         self.replaced.insert(index, values.into());
     }

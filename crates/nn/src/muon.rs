@@ -438,6 +438,9 @@ impl Optimizer for Muon {
             Ok(has_gradient) => has_gradient,
             Err(error) => return graph.fail(error),
         };
+        if inputs.lr.len() > 1 {
+            graph.varies_by("muon", &inputs.state);
+        }
         let [a, b, c] = self.newton_schulz.coefficients;
         let settings = [
             ("momentum", self.momentum, Interval::BelowOne),

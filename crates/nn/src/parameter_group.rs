@@ -77,6 +77,10 @@ impl Groups {
                 }
             }
         }
+        if let Some(empty) = groups.iter().position(|group| group.ids.is_empty()) {
+            let expected = "some in each; check the names by which `Parameters::ids_where` chooses them, or leave the group out";
+            return refused(format!("group {} of {} without parameters", empty + 1, groups.len()), expected);
+        }
         groups.iter().flat_map(|group| &group.ids).try_for_each(|id| params.origin().check_id("parameter groups", id.0))?;
         let mut ids: Vec<_> = groups.iter().flat_map(|group| &group.ids).collect();
         ids.sort_unstable();

@@ -504,6 +504,18 @@ impl Parameters {
         Ok(())
     }
 
+    /// [`set_initial`](Self::set_initial) with values that are drawn by the model's seed, such as those of
+    /// [`Init::kaiming_normal`](crate::Init::kaiming_normal).
+    ///
+    /// # Errors
+    /// As [`set_initial`](Self::set_initial).
+    pub fn draw_initial(&mut self, id: ParameterId, init: Init) -> Result<(), Error> {
+        self.origin.check_id("draw_initial", id.0)?;
+        let mut values = vec![0.0; self.entries[id.0.index].range.len()];
+        init.fill(self.initial.seed(), id.0.index as u32, 0, &mut values);
+        self.set_initial(id, &values)
+    }
+
     /// Replaces the initial value of a buffer, such as by one read from a file; also on the device that has the
     /// [newest](Buffer::newest) values, if one has.
     ///

@@ -232,7 +232,8 @@ impl Schedule {
         Self::Exponential { lr, gamma }
     }
 
-    /// A function of the step and the run's number of steps.
+    /// A function of the step and the run's number of steps. A checkpoint has its values at some steps, by which a run that
+    /// resumes with another function is refused.
     ///
     /// # Examples
     /// ```

@@ -75,6 +75,7 @@ impl<O: Optimizer> Optimizer for Scheduled<O> {
         if let Err(error) = &self.check {
             return graph.fail(error.clone());
         }
+        graph.varies_by("scheduled", &inputs.state);
         let n = self.rates.len();
         let table = graph.constant("rates", &self.rates, &[n]);
         let kernel = Update::new("rate_at_step", RateAtStep, 1).table_len(n);

@@ -1,4 +1,4 @@
-use brisk_tensor::{Graph, Persistent};
+use brisk_tensor::{Error, Graph, Persistent};
 
 use crate::optimizer::{Optimizer, refused_average};
 use crate::parameters::{ParameterId, Parameters};
@@ -36,7 +36,7 @@ struct Part {
 }
 
 impl CombinedOptimizer {
-    /// A combination without optimizers.
+    /// A combination without optimizers. A step of it can be recorded once it has some, each of parameters of its own.
     pub fn new() -> Self {
         Self::default()
     }
@@ -55,10 +55,34 @@ impl CombinedOptimizer {
     }
 }
 
+impl CombinedOptimizer {
+    /// Checks that there is an optimizer, and that no parameter is stepped twice.
+    fn check(&self, params: &Parameters) -> Result<(), Error> {
+        let refused = |found: String, expected| Err(Error::Refused { op: "combined", found, expected });
+        if self.parts.is_empty() {
+            return refused("no optimizer".to_owned(), "at least one (`CombinedOptimizer::and`)");
+        }
+        let n_of = |id: ParameterId| self.parts.iter().filter(|part| part.optimizer.trains(id)).count();
+        match params.ids().find(|&id| n_of(id) > 1) {
+            None => Ok(()),
+            Some(id) => {
+                let found = format!("{} optimizers of `{}`", n_of(id), params.entry(id).name);
+                refused(
+                    found,
+                    "one for each parameter; leave it out of the groups of the others (`ParameterGroup`), or of what they say that they train (`Optimizer::trains`)",
+                )
+            }
+        }
+    }
+}
+
 impl Optimizer for CombinedOptimizer {
     #[track_caller]
     fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) {
         let _caller = graph.enter_from_caller();
+        if let Err(error) = self.check(params) {
+            return graph.fail(error);
+        }
         for Part { optimizer, lr } in &self.parts {
             let lr = lr.as_ref().unwrap_or(&inputs.lr).clone();
             optimizer.record(graph, params, &StepInputs { lr, state: inputs.state.clone() });

@@ -167,6 +167,23 @@ pub enum Error {
         /// Its dtype in the table.
         stored: DType,
     },
+    /// A whole number that `f32`, as which it is gathered, does not hold: different numbers would become the same.
+    #[error(
+        "{path}: `{tensor}` is {stored} and has {value}, which f32 rounds to {nearest}; subtract a number from all of them before they are written, or store them as categories",
+        path = printable(.path)
+    )]
+    Rounded {
+        /// The table.
+        path: PathBuf,
+        /// The tensor.
+        tensor: &'static str,
+        /// Its dtype in the table.
+        stored: DType,
+        /// The first such number.
+        value: i64,
+        /// The number that would take its place.
+        nearest: f64,
+    },
     /// Rows beyond the end of the table.
     #[error("{path}: rows {start}..{end} were requested, the table has {n_rows}; rows count from 0", path = printable(.path))]
     RowsOutOfRange {

@@ -1,6 +1,8 @@
 //! The loader's row source for tables: one implementation for all three kinds, as `f32` or as stored.
 
-use brisk_loader::{ColumnMoments, Error as LoaderError, Feature, Hint, Layout, Names, RowBuffers, RowSelection, RowSource};
+use brisk_loader::{
+    ColumnMoments, Encoding, Error as LoaderError, Feature, Hint, Layout, Names, RowBuffers, RowSelection, RowSource,
+};
 
 use crate::dtype::{DType, Element};
 use crate::error::Error;
@@ -47,6 +49,7 @@ macro_rules! row_source {
 
 row_source! {
     /// Features are gathered as `f32`: `f32` rows by memcpy, `u8` and the other [`Element`]s by conversion (`u8` as 0 to 255).
+    /// Whole numbers that `f32` would round are an error, [`Error::Rounded`].
     /// [`Table::typed`] gathers features as they are stored.
     [] Table, f32, itself, convert_part
 }
@@ -80,6 +83,7 @@ fn names<S: RowStore>(store: &S) -> Names<'_> {
         labels: &metadata.label_names,
         classes: &metadata.classes,
         categories: metadata.dictionaries.iter().map(|of| (of.name(), of.values())).collect(),
+        encoding: Encoding::default(),
     }
 }
 
@@ -158,21 +162,48 @@ fn convert_part<S: RowStore>(store: &S, part: Part, rows: &RowSelection<'_>, out
             }
         })
     }
+    let tensor = if part == Part::Labels { LABELS } else { FEATURES };
     let Some(stored) = store.parts().tensor(part).map(|tensor| tensor.dtype) else { return Ok(()) };
     match stored {
         DType::F32 => copy_part(store, part, rows, out),
         DType::U8 => converted::<S, u8>(store, part, rows, out),
-        DType::U32 => converted::<S, u32>(store, part, rows, out),
-        DType::I32 => converted::<S, i32>(store, part, rows, out),
-        DType::I64 => converted::<S, i64>(store, part, rows, out),
+        DType::U32 => whole_numbers::<S, u32>(store, (part, tensor, stored), rows, out),
+        DType::I32 => whole_numbers::<S, i32>(store, (part, tensor, stored), rows, out),
+        DType::I64 => whole_numbers::<S, i64>(store, (part, tensor, stored), rows, out),
         DType::F64 => converted::<S, f64>(store, part, rows, out),
         #[cfg(feature = "half")]
         DType::F16 => converted::<S, half::f16>(store, part, rows, out),
         #[cfg(feature = "half")]
         DType::BF16 => converted::<S, half::bf16>(store, part, rows, out),
-        stored => {
-            let tensor = if part == Part::Labels { LABELS } else { FEATURES };
-            Err(Error::NotGathered { path: store.path().to_owned(), tensor, stored })
+        stored => Err(Error::NotGathered { path: store.path().to_owned(), tensor, stored }),
+    }
+}
+
+/// Up to here, `f32` holds every whole number.
+const EXACT_LIMIT: u64 = 1 << 24;
+
+/// Converts whole numbers, none of which `f32` may round: two of them could become one.
+fn whole_numbers<S: RowStore, T: Element + Into<i64>>(
+    store: &S,
+    (part, tensor, stored): (Part, &'static str, DType),
+    rows: &RowSelection<'_>,
+    out: &mut [f32],
+) -> Result<(), Error> {
+    let mut rounded: Option<i64> = None;
+    each::<S, T, f32>(store, part, rows, out, |stored, out| {
+        let stored: &[T] = bytemuck::cast_slice(stored);
+        for (out, &value) in out.iter_mut().zip(stored) {
+            *out = value.to_f32();
+            let whole: i64 = value.into();
+            if whole.unsigned_abs() > EXACT_LIMIT && *out as i128 != i128::from(whole) {
+                rounded.get_or_insert(whole);
+            }
+        }
+    })?;
+    match rounded {
+        None => Ok(()),
+        Some(value) => {
+            Err(Error::Rounded { path: store.path().to_owned(), tensor, stored, value, nearest: f64::from(value as f32) })
         }
     }
 }
@@ -188,7 +219,7 @@ fn each<S: RowStore, T: Element, O>(
     part: Part,
     rows: &RowSelection<'_>,
     out: &mut [O],
-    fill: impl Fn(&[u8], &mut [O]),
+    mut fill: impl FnMut(&[u8], &mut [O]),
 ) -> Result<(), Error> {
     let width = out.len() / rows.len().max(1);
     let take = |place: usize, bytes: &[u8]| fill(bytes, &mut out[place * width..][..bytes.len() / size_of::<T>()]);

@@ -132,9 +132,9 @@ impl<'a> Fitting<'a> {
     /// Trains the networks for rows that are preprocessed and have the [labels](crate::Preprocessed::with_target) of the target.
     ///
     /// # Errors
-    /// As [`Trainer::fit`]; [`Error::NoRecipe`]; [`Error::NotClasses`] for weights of the classes of a number;
-    /// [`Error::NotTwoClasses`] for a threshold; [`Error::NotNumber`], [`Error::Coverage`] and [`Error::FewIntervalRows`] for
-    /// intervals.
+    /// As [`Trainer::fit`] and [`TabularModel::evaluate`]; [`Error::NoRecipe`]; [`Error::NotClasses`] for weights of the classes
+    /// of a number; [`Error::NotTwoClasses`] for a threshold; [`Error::NotNumber`], [`Error::Coverage`] and
+    /// [`Error::FewIntervalRows`] for intervals.
     pub fn fit<S: RowSource<Feature = f32>, T: RowSource<Feature = f32>>(
         &self,
         device: &Device,
@@ -172,6 +172,10 @@ impl Fitting<'_> {
     ) -> Result<Fitted, Error> {
         let started = Instant::now();
         self.check(target)?;
+        for &(train, valid) in sets {
+            preprocessing.check_rows(target, "train", train)?;
+            preprocessing.check_rows(target, "valid", valid)?;
+        }
         let n_valid = sets.iter().map(|(_, valid)| valid.n_rows()).sum();
         self.intervals.map_or(Ok(()), |coverage| intervals::check_rows(target, coverage, n_valid))?;
         let mut trained: Vec<Networks> = Vec::new();

@@ -9,6 +9,7 @@ mod columns;
 mod description;
 mod detect;
 mod dictionaries;
+mod digest;
 mod ensemble;
 mod error;
 mod fitting;
@@ -60,7 +61,7 @@ pub use number_calibration::NumberCalibration;
 pub use predicted_rows::PredictedRows;
 pub use predictions::Predictions;
 pub use preprocessing::{
-    FarValues, MissingValues, NumberColumn, Preprocessed, Preprocessing, PreprocessingOptions, UnseenValues,
+    FarValues, MissingValues, NumberColumn, Preprocessed, PreprocessedError, Preprocessing, PreprocessingOptions, UnseenValues,
 };
 pub use read_rows::TabularRows;
 pub use reading::{Decoding, Reading};

@@ -59,6 +59,7 @@ impl TabularModel {
         let mut model = Model::new(seed, |params| network.build(params, n_inputs, &embeddings, &target));
         // The preprocessing has already scaled the columns.
         model.set_standardisation(Standardisation::none(n_inputs));
+        model.set_encoding(preprocessing.encoding(&target));
         let (scores, text) = (Vec::new(), TextOptions::default());
         let (calibration, threshold, intervals, importance) = (None, None, None, None);
         Self { preprocessing, target, calibration, threshold, intervals, network, model, scores, text, importance }
@@ -76,7 +77,8 @@ impl TabularModel {
     /// weights, if they have any. The accuracy is that of predictions with the model's [threshold](Self::threshold).
     ///
     /// # Errors
-    /// As [`Model::evaluate`].
+    /// As [`Model::evaluate`]; [`Error::RowSet`](brisk_train::Error::RowSet) for rows, or labels, that this model has not
+    /// converted: their [encoding](brisk_loader::Names::encoding) is another one.
     pub fn evaluate<S: RowSource<Feature = f32>>(&self, rows: &S) -> Result<Scores, Error> {
         let predicted = self.predicted("test", rows)?;
         let accuracy = self.threshold.map(|at| ThresholdMetric::Accuracy.score(&predicted, at.value));
@@ -103,9 +105,15 @@ impl TabularModel {
             [no, yes] => vec![(yes.ln() - no.ln()) as f32],
             _ => constant.iter().map(|share| share.ln() as f32).collect(),
         };
+        self.check_rows("test", rows)?;
         let (mut labels, weights) = (self.task().labels().read("test", rows)?, weights_of("test", rows)?);
         self.target.restore(&mut labels);
         self.scores_of(Validated { outputs: output.repeat(labels.len()), labels, weights })
+    }
+
+    /// Checks that rows are those of [`rows`](Self::rows).
+    fn check_rows<S: RowSource>(&self, set: &'static str, rows: &S) -> Result<(), Error> {
+        self.preprocessing.check_rows(&self.target, set, rows)
     }
 
     /// The metrics of [predictions](Self::predicted).
@@ -116,6 +124,7 @@ impl TabularModel {
 
     /// The outputs for rows, which are not calibrated.
     pub(super) fn validated<S: RowSource<Feature = f32>>(&self, set: &'static str, rows: &S) -> Result<Validated, Error> {
+        self.check_rows(set, rows)?;
         let (labels, weights) = (self.task().labels().read(set, rows)?, weights_of(set, rows)?);
         Ok(Validated { outputs: self.model.predict(rows)?, labels, weights })
     }
@@ -140,6 +149,7 @@ impl TabularModel {
 
     /// The best constant prediction of rows: the [share of each class, or the mean](Target::constant_of).
     pub(super) fn constant_of<S: RowSource>(&self, set: &'static str, rows: &S) -> Result<Vec<f64>, Error> {
+        self.check_rows(set, rows)?;
         let (labels, weights) = (self.task().labels().read(set, rows)?, weights_of(set, rows)?);
         Ok(self.target.constant_of(&labels, weights.as_deref()))
     }
@@ -149,15 +159,27 @@ impl TabularModel {
     /// the frequencies of the classes among the rows `train`, predictions become a blend of both; numbers with a squared error
     /// that is not lower than that of their mean [become this mean](NumberCalibration::is_constant).
     ///
+    /// A [threshold](Self::threshold) and [intervals](Self::intervals) are of calibrated predictions: if the model has them, they
+    /// are chosen again by `valid`, for the same metric and coverage.
+    ///
     /// # Errors
-    /// As [`evaluate`](Self::evaluate).
+    /// As [`evaluate`](Self::evaluate) and [`choose_intervals`](Self::choose_intervals); the model is then as it was.
     pub fn calibrate<S, T>(&mut self, train: &S, valid: &T) -> Result<&Calibration, Error>
     where
         S: RowSource<Feature = f32>,
         T: RowSource<Feature = f32>,
     {
         let (constant, validated) = (self.constant_of("train", train)?, self.validated("valid", valid)?);
-        Ok(self.calibrate_to(&validated, &constant, None))
+        let (calibration, threshold, intervals) = (self.calibration.clone(), self.threshold, self.intervals);
+        self.calibrate_to(&validated, &constant, None);
+        let chosen = threshold.map_or(Ok(()), |at| self.choose_threshold_on(at.metric, validated.clone()).map(drop));
+        let chosen =
+            chosen.and_then(|()| intervals.map_or(Ok(()), |of| self.choose_intervals_on(of.coverage, validated).map(drop)));
+        if let Err(error) = chosen {
+            (self.calibration, self.threshold, self.intervals) = (calibration, threshold, intervals);
+            return Err(error);
+        }
+        Ok(self.calibration.as_ref().expect("it was calibrated"))
     }
 
     /// The same for outputs of the network, which was trained with such weights of the classes.
@@ -264,6 +286,7 @@ impl TabularModel {
         valid: &S,
         options: &ImportanceOptions,
     ) -> Result<Option<&Importance>, Error> {
+        self.check_rows("valid", valid)?;
         self.importance = None;
         let Some(sample) = Sample::of(&self.preprocessing, valid, options)? else { return Ok(None) };
         let predictor = Predictor::new(device, &self.model, self.preprocessing.feature_names().len())?;
@@ -479,7 +502,8 @@ impl TabularModel {
         let scores = description.scores();
         let Description { text, network, target, calibration, threshold, intervals, preprocessing, importance, .. } = description;
         let embeddings = preprocessing.embeddings();
-        let model = Model::load(&parameters, |params| network.build(params, n_inputs, &embeddings, &target))?;
+        let mut model = Model::load(&parameters, |params| network.build(params, n_inputs, &embeddings, &target))?;
+        model.set_encoding(preprocessing.encoding(&target));
         Ok(Self { preprocessing, target, calibration, threshold, intervals, network, model, scores, text, importance })
     }
 }

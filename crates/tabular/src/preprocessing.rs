@@ -1,23 +1,27 @@
 mod preprocessed;
+mod task_labels;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use brisk_loader::{RowSource, for_each_chunk};
+use brisk_loader::{Encoding, RowSource, for_each_chunk};
 use brisk_nn::CategoricalColumn;
 use brisk_table::Dictionary;
-use brisk_train::FeedElement;
+use brisk_train::{FeedElement, check_encoding};
 use serde::{Deserialize, Serialize};
 
 use crate::columns::Columns;
 use crate::dictionaries;
+use crate::digest::digest;
 use crate::error::{Error, failed, no_rows};
 use crate::number_source::NumberSource;
 use crate::reading::{Decoding, Reading, nfc};
 use crate::scale::{ColumnScale, Scaling};
+use crate::target::Target;
 
 pub(super) use preprocessed::{Cells, Matched};
 pub use preprocessed::{FarValues, MissingValues, Preprocessed, UnseenValues};
+pub use task_labels::PreprocessedError;
 
 /// How the columns of a table become the input of a network, learned from training rows: numbers are scaled, missing ones become
 /// the mean of their column, and a column of 0 and 1 marks them; categories get the codes of an embedding, 0 for values that are
@@ -343,6 +347,19 @@ impl Preprocessing {
         };
         uses.extend(self.categories.iter().enumerate().map(of_category));
         uses
+    }
+
+    /// How rows are encoded that it has converted, with labels of this target.
+    pub(super) fn encoding(&self, target: &Target) -> Encoding {
+        Encoding { inputs: Some(digest(self)), labels: Some(digest(target)) }
+    }
+
+    /// Checks that it has converted rows, and their labels for this target: others give scores, too.
+    ///
+    /// # Errors
+    /// [`Error::RowSet`](brisk_train::Error::RowSet) with the name of the `set`.
+    pub(super) fn check_rows<S: RowSource>(&self, target: &Target, set: &'static str, rows: &S) -> Result<(), Error> {
+        Ok(check_encoding(set, rows.names().encoding, self.encoding(target))?)
     }
 
     /// The sizes of embeddings for the categorical columns.

@@ -1,9 +1,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use brisk_loader::{Layout, Names, RowBuffers, RowSelection, RowSource};
+use brisk_loader::{Encoding, Layout, Names, RowBuffers, RowSelection, RowSource};
 use brisk_nn::tensor::program::Device;
 
+use crate::digest::digest;
 use crate::error::Error;
 use crate::fitting::Fitting;
 use crate::mean::{mean_and_deviation, weighted_mean};
@@ -83,6 +84,8 @@ impl Fitting<'_> {
         valid: &T,
     ) -> Result<(TargetScale, TargetScaleReason), Error> {
         target.check_number("scales of the target")?;
+        preprocessing.check_rows(target, "train", train)?;
+        preprocessing.check_rows(target, "valid", valid)?;
         let labels = target.task().labels();
         let (mut of_train, mut of_valid) = (labels.read("train", train)?, labels.read("valid", valid)?);
         target.restore(&mut of_train);
@@ -184,7 +187,8 @@ impl<S: RowSource> RowSource for RelabelledRows<'_, S> {
     }
 
     fn names(&self) -> Names<'_> {
-        self.rows.names()
+        let names = self.rows.names();
+        Names { encoding: Encoding { labels: Some(digest(self.labels.to)), ..names.encoding }, ..names }
     }
 
     fn check_intact(&self) -> Result<(), S::Error> {

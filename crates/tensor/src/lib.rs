@@ -26,6 +26,7 @@ mod flip;
 mod gather;
 mod gather_rows;
 mod graph;
+mod group_norm;
 #[cfg(any(doc, doctest))]
 pub mod guide;
 mod index_select;
@@ -46,6 +47,7 @@ mod pool2d;
 mod reduce;
 mod report;
 mod resolved;
+mod rms_norm;
 mod row_weights;
 mod rows;
 mod shares;

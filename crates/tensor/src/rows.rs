@@ -117,7 +117,7 @@ impl Graph {
     /// As [`batch`](Self::batch).
     #[track_caller]
     pub fn batch_part(&self, order: &Persistent, state: &Persistent, part: Range<usize>) -> DeviceBatch {
-        self.note_cursor(state);
+        self.varies_by("batch", state);
         self.inner_mut().source.rows = part.clone();
         let (first, n) = (part.start, part.len());
         let [rows, weights] = [("rows", DType::U32), ("weights", DType::F32)].map(|(name, dtype)| self.transient(name, dtype, n));
@@ -296,9 +296,9 @@ impl Graph {
         Ok(values)
     }
 
-    /// A buffer for [`batch`](Self::batch)'s `order`.
+    /// A buffer for [`batch`](Self::batch)'s `order`, which must be written before the first step.
     pub fn order_buffer() -> Persistent {
-        Persistent::new("order", DType::U32, ORDER_LEN)
+        Persistent::required("order", DType::U32, ORDER_LEN)
     }
 }
 

@@ -1,14 +1,17 @@
 //! A model as one value: module, parameters, and how its input is standardised.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use brisk_loader::{Order, RowSource};
+use brisk_atomic_file::listed;
+use brisk_loader::{Encoding, Order, RowSource};
 use brisk_metrics::{MetricValue, Scored};
 use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
 use brisk_nn::{Activation, Module, Parameters, ParametersBuilder};
+use serde_json::Value;
 
 use crate::checkpoint::{Checkpoint, not_a_model};
 use crate::data_parallel::DataParallel;
@@ -56,8 +59,8 @@ impl<M: Module> Model<M> {
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Damaged`], [`Error::WrongFile`] for a file that cannot be read or is not that of a model;
-    /// [`Error::CheckpointEntry`] for one of another model; [`Error::CheckpointEntry`] for convolutions of another program: see
-    /// [`load_pytorch`](Self::load_pytorch).
+    /// [`Error::CheckpointEntry`] for one of another model, which lacks tensors of this one or has more; for convolutions of
+    /// another program: see [`load_pytorch`](Self::load_pytorch).
     pub fn load(path: impl AsRef<Path>, make: impl FnOnce(&mut ParametersBuilder) -> M) -> Result<Self, Error> {
         Self::from_checkpoint(&model_file(Checkpoint::load(path)?)?.in_ohwi(false)?, make)
     }
@@ -65,9 +68,9 @@ impl<M: Module> Model<M> {
     /// [`load`](Self::load) for a PyTorch `state_dict` in safetensors format, whose weights of convolutions are
     /// `[out, in, height, width]`.
     ///
-    /// Names must be those of the model's parameters. f16, bf16 and f64 are converted to f32; tensors that the model does not
-    /// have, such as `num_batches_tracked`, are ignored. A linear layer after [`Flatten`](brisk_nn::Flatten) has its columns in
-    /// another order in PyTorch, as described there.
+    /// Names must be those of the model's parameters. f16, bf16 and f64 are converted to f32; `num_batches_tracked`, which brisk
+    /// does not have, is ignored. [`load_part`](Self::load_part) takes a part of a file. A linear layer after
+    /// [`Flatten`](brisk_nn::Flatten) has its columns in another order in PyTorch, as described there.
     ///
     /// # Errors
     /// As [`load`](Self::load).
@@ -120,6 +123,7 @@ impl<M: Module> Model<M> {
     fn from_checkpoint(checkpoint: &Checkpoint, make: impl FnOnce(&mut ParametersBuilder) -> M) -> Result<Self, Error> {
         let mut model = Self::new(0, make);
         model.params.check()?;
+        check_tensors(checkpoint, &model.params)?;
         model.set_values(&flat::values_of(checkpoint, &model.params, str::to_owned)?)?;
         for id in model.params.buffer_ids() {
             let buffer = model.params.buffer(id);
@@ -129,8 +133,8 @@ impl<M: Module> Model<M> {
         if checkpoint.has_metadata(PRECISION) {
             model.precision = checkpoint.metadata(PRECISION, "f32, f16 or bf16")?;
         }
-        if checkpoint.has_metadata(NAMES) {
-            model.names = checkpoint.metadata(NAMES, "the names of columns, labels, classes and categories as JSON")?;
+        if checkpoint.has_metadata(RowNames::KEY) {
+            model.names = checkpoint.metadata(RowNames::KEY, "the names of columns, labels, classes and categories as JSON")?;
         }
         if let Some(scale) = standardisation_of(checkpoint)? {
             model.set_standardisation(scale);
@@ -152,12 +156,7 @@ impl<M: Module> Model<M> {
             checkpoint.insert(Standardisation::MEAN, &[n_cols], scale.mean().to_vec())?;
             checkpoint.insert(Standardisation::INV_STD, &[n_cols], scale.inv_std().to_vec())?;
         }
-        if self.precision != Precision::F32 {
-            checkpoint.insert_metadata(PRECISION, self.precision);
-        }
-        if !self.names.is_empty() {
-            checkpoint.insert_metadata(NAMES, json(&self.names)?);
-        }
+        describe(&mut checkpoint, &self.params, &self.names, self.precision)?;
         checkpoint.save(path)
     }
 
@@ -328,6 +327,16 @@ impl<M: Module> Model<M> {
         self.scale = Some(scale);
     }
 
+    /// Says how the values were computed that the model takes: [`Names::encoding`](brisk_loader::Names::encoding) of the rows
+    /// that it is to be trained, evaluated and used on. Others are refused. Training sets it to that of the training rows.
+    pub fn set_encoding(&mut self, encoding: Encoding) {
+        self.names.encoding = encoding;
+    }
+
+    pub(crate) fn names(&self) -> &RowNames {
+        &self.names
+    }
+
     /// How the input is standardised, if the newest values of the parameters were trained with it.
     pub(crate) fn checked_scale(&self) -> Result<Option<&Standardisation>, Error> {
         let expected = "that of their training; call `Model::trained_by` with the step, or `Model::set_standardisation`";
@@ -383,7 +392,66 @@ fn standardisation_of(checkpoint: &Checkpoint) -> Result<Option<Standardisation>
 }
 
 const PRECISION: &str = "precision";
-const NAMES: &str = "input.names";
+
+/// The metadata with the names of the model's tensors, as JSON: files of runs have others, too.
+const TENSORS: &str = "model.tensors";
+
+/// Adds what a file says of a model besides its tensors.
+pub(crate) fn describe(
+    checkpoint: &mut Checkpoint,
+    params: &Parameters,
+    names: &RowNames,
+    precision: Precision,
+) -> Result<(), Error> {
+    if precision != Precision::F32 {
+        checkpoint.insert_metadata(PRECISION, precision);
+    }
+    if !names.is_empty() {
+        checkpoint.insert_metadata(RowNames::KEY, json(names)?);
+    }
+    checkpoint.insert_metadata(TENSORS, json(&tensor_names(params))?);
+    Ok(())
+}
+
+fn tensor_names(params: &Parameters) -> Vec<&str> {
+    let buffers = params.buffers().iter().map(|buffer| buffer.name());
+    params.entries().iter().map(|entry| &*entry.name).chain(buffers).collect()
+}
+
+/// Checks that a file has all tensors of a model, and no others of a model.
+fn check_tensors(checkpoint: &Checkpoint, params: &Parameters) -> Result<(), Error> {
+    let own = tensor_names(params);
+    let refused = |names: &[&str], found: &str, expected: String| {
+        let others = if names.len() > 1 { format!(", as are others: {}", listed(&names[1..])) } else { String::new() };
+        let (checkpoint, name, found) = (checkpoint.name(), names[0].to_owned(), format!("{found}{others}"));
+        Err(Error::CheckpointEntry { checkpoint, kind: "tensor", name, found, expected: expected.into() })
+    };
+    let missing: Vec<&str> = own.iter().copied().filter(|name| !checkpoint.contains(name)).collect();
+    if !missing.is_empty() {
+        let names: Vec<&str> = checkpoint.tensors().map(|(name, ..)| name).collect();
+        let expected = format!("there; the file has {}: was it written for another model?", listed(&names));
+        return refused(&missing, "missing", expected);
+    }
+    let own: HashSet<&str> = own.into_iter().collect();
+    let listed_names = checkpoint.metadata::<Value>(TENSORS, "names as JSON").ok();
+    let of_file: Vec<&str> = match listed_names.as_ref().and_then(Value::as_array) {
+        Some(names) => names.iter().filter_map(Value::as_str).collect(),
+        // Of a run of an earlier version, it is not known which are the model's.
+        None if checkpoint.has_metadata("epoch") => Vec::new(),
+        None => checkpoint.tensors().map(|(name, ..)| name).collect(),
+    };
+    let is_other = |name: &&str| {
+        let is_known = own.contains(name) || [Standardisation::MEAN, Standardisation::INV_STD].contains(name);
+        // PyTorch counts batches in its batch normalisations, brisk does not.
+        !is_known && !name.ends_with("num_batches_tracked")
+    };
+    let left: Vec<&str> = of_file.into_iter().filter(is_other).collect();
+    if left.is_empty() {
+        return Ok(());
+    }
+    let expected = "only those of this model; build the model that the file is of, or take a part of it by `Model::load_part`";
+    refused(&left, "one that the model does not have", expected.to_owned())
+}
 
 /// The results of an evaluation, by name. Its `Display` form is one line.
 #[derive(Debug, Clone, PartialEq)]

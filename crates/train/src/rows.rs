@@ -8,7 +8,8 @@ use brisk_nn::tensor::DType;
 
 pub use element::FeedElement;
 pub(crate) use element::Sealed;
-pub(crate) use names::RowNames;
+pub use names::check_encoding;
+pub(crate) use names::{Difference, RowNames};
 
 /// The fields of a source's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

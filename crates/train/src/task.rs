@@ -84,7 +84,7 @@ pub trait Task: Debug {
 
     /// Records the loss of a batch: a tensor without dimensions. It must be linear in the weights of rows, which
     /// [mixed rows](crate::BatchTensors::loss), replicas and the padding of a batch rely on; [`LabelledRows::reduce`] is. A loss
-    /// that does not read them is refused.
+    /// that does not read them is refused, as is one that does not follow the [reduction](LabelledRows::reduction).
     ///
     /// # Shapes
     /// `outputs`: `[n, n_outputs]`, what the model returned; of an ensemble that returned `[n_members, n, n_outputs]`, those of

@@ -35,6 +35,7 @@ use crate::task::Task;
 use crate::trainable::Trainable;
 use crate::trainer_config::{Limit, TrainerConfig};
 use crate::training::{Outputs, Setup, Training};
+use crate::warning::Warning;
 
 /// Trains a [`Model`] for a [`Task`], on rows of any source, and keeps the parameters with the best result on rows held out for
 /// validation.
@@ -461,7 +462,7 @@ impl<'a> Trainer<'a> {
         S: RowSource<Feature: FeedElement>,
         V: RowSource<Feature: FeedElement>,
     {
-        self.run(model, task, (train, valid), |training, outputs| training.fit(outputs))
+        self.run(model, task, (train, valid), None)
     }
 
     /// Resumes from a checkpoint that a [`fit`](Self::fit) of the same model, rows and settings wrote, as [`Training::resume`]
@@ -510,18 +511,30 @@ impl<'a> Trainer<'a> {
         S: RowSource<Feature: FeedElement>,
         V: RowSource<Feature: FeedElement>,
     {
-        let allowed = self.allowed.clone();
-        self.run(model, task, (train, valid), |training, outputs| training.resume_with(checkpoint, &allowed, outputs))
+        self.run(model, task, (train, valid), Some(checkpoint))
     }
 
-    /// Trains `model` as `how` says, with the requested outputs.
+    /// What was set in vain.
+    fn without_effect(&self, checkpoint: Option<&Checkpoint>) -> impl Iterator<Item = Warning> {
+        let no_report = "the run writes no report (`Trainer::report`)";
+        let no_checkpoint = "the run starts from the model, not from a checkpoint (`Trainer::resume`)";
+        let all = [
+            ("class_names", !self.class_names.is_empty() && self.report.is_none(), no_report),
+            ("report_panels", self.report_panels.is_some() && self.report.is_none(), no_report),
+            ("resume_anyway", !self.allowed.is_empty() && checkpoint.is_none(), no_checkpoint),
+        ];
+        let in_vain = all.into_iter().filter(|(_, is_in_vain, _)| *is_in_vain);
+        in_vain.map(|(setting, _, reason)| Warning::NoEffect { setting, reason: reason.to_owned() })
+    }
+
+    /// Trains `model`, from the checkpoint if there is one, with the requested outputs.
     #[track_caller]
     fn run<M, S, V>(
         &mut self,
         model: &mut Model<M>,
         task: &dyn Task,
         (train, valid): (&S, &V),
-        how: impl FnOnce(&Training<'_>, &mut Outputs<'a>) -> Result<FitReport, Error>,
+        checkpoint: Option<&Checkpoint>,
     ) -> Result<FitReport, Error>
     where
         M: Module,
@@ -535,7 +548,9 @@ impl<'a> Trainer<'a> {
         let is_scale_kept = self.scale.is_none() && scale.is_some();
         let setup = self.setup(scale, is_scale_kept);
         let trainable = Trainable::new(model.module(), &params, &*optimizer);
-        let training = Training::new(setup, trainable, task, (train, valid))?;
+        model.names().check_encoding("train", train.names().encoding, task.n_labels() > 0)?;
+        let mut training = Training::new(setup, trainable, task, (train, valid))?;
+        training.add_warnings(self.without_effect(checkpoint));
         let (scale, names) = (training.scale().clone(), training.names().clone());
         if self.has_progress {
             self.outputs.progress = Progress::stderr(self.config.max_epochs, training.epoch_rows() as u64);
@@ -555,7 +570,10 @@ impl<'a> Trainer<'a> {
             let file = self.report_panels.iter().fold(file, |file, panels| file.panels(panels.clone()));
             self.outputs.callbacks.push(Box::new(file));
         }
-        let report = how(&training, &mut self.outputs);
+        let report = match checkpoint {
+            None => training.fit(&mut self.outputs),
+            Some(checkpoint) => training.resume_with(checkpoint, &self.allowed, &mut self.outputs),
+        };
         self.outputs.callbacks.truncate(n_callbacks);
         if !has_config {
             self.outputs.config = None;

@@ -147,6 +147,7 @@ impl<'a> Training<'a> {
         let n_labels = task.n_labels();
         let names = RowNames::of(train);
         names.check("valid", valid, n_labels > 0)?;
+        RowNames::of(valid).check_encoding("train", names.encoding, n_labels > 0)?;
         check_label_count("train", train, n_labels)?;
         check_label_count("valid", valid, n_labels)?;
         let layout = RowLayout { labels: task.labels().dtype(), ..layout_of("train", train)? };
@@ -290,6 +291,10 @@ impl<'a> Training<'a> {
     /// Settings that are allowed but hardly ever intended. The caller shows them; this crate does not print them.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
+    }
+
+    pub(crate) fn add_warnings(&mut self, more: impl IntoIterator<Item = Warning>) {
+        self.warnings.extend(more);
     }
 
     /// Digests of the training rows and of the validation rows.

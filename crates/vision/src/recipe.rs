@@ -473,11 +473,12 @@ impl Recipe {
             |ids: Vec<ParameterId>, factor: f32, decay: f32| ParameterGroup::new(ids).lr_factor(factor).weight_decay(decay);
         let sgd = |momentum, form, groups: &[ParameterGroup]| Sgd::new(params).momentum(momentum, form).groups(params, groups);
         // The whitening bias is trained only in the first steps.
-        let early = |rate: f64, decay: f32, end: usize, schedule: Schedule| -> Result<_, brisk_nn::Error> {
+        let with_early = |others: CombinedOptimizer, rate: f64, decay: f32, end: usize, schedule: Schedule| {
+            let Some(whitening) = whitening else { return Ok::<_, brisk_nn::Error>(others) };
             let rates = (0..end).map(|step| (Steps::from(step), rate * schedule.rate(step, n_steps)));
             let points = rates.chain([(Steps::from(end), 0.0)]).collect();
-            let bias = sgd(0.85, Momentum::Nesterov, &[group(whitening.into_iter().collect(), 1.0, decay)])?;
-            Ok(Scheduled::new(bias, &Schedule::PiecewiseLinear { points }, end + 1))
+            let bias = sgd(0.85, Momentum::Nesterov, &[group(vec![whitening], 1.0, decay)])?;
+            Ok(others.and(Scheduled::new(bias, &Schedule::PiecewiseLinear { points }, end + 1)))
         };
         Ok(match self.rates {
             Rates::Page { weight_decay, bias_factor, .. } => {
@@ -487,8 +488,8 @@ impl Recipe {
             Rates::Airbench { weight_decay, bias_factor, .. } => {
                 let groups = [group(biases, bias_factor, weight_decay / bias_factor), group(weights, 1.0, weight_decay)];
                 let end = (self.epoch_steps(n_rows) * WHITENING_EPOCHS).min(n_steps);
-                let bias = early(1.0, weight_decay, end, self.schedule(n_rows))?;
-                let both = CombinedOptimizer::new().and(sgd(0.85, Momentum::Nesterov, &groups)?).and(bias);
+                let others = CombinedOptimizer::new().and(sgd(0.85, Momentum::Nesterov, &groups)?);
+                let both = with_early(others, 1.0, weight_decay, end, self.schedule(n_rows))?;
                 let decay = |update: usize| {
                     let done = (((update + 1) * LOOKAHEAD_STEPS) as f64 / n_steps as f64).min(1.0);
                     (0.95_f64.powi(LOOKAHEAD_STEPS as i32) * done.powi(3)) as f32
@@ -510,8 +511,8 @@ impl Recipe {
                 let groups = [by_rate(linear, head), by_rate(biases, bias_rate)];
                 let end = self.whitening_steps(n_rows);
                 let falling = Schedule::PiecewiseLinear { points: vec![(Steps::from(0), 1.0), (Steps::from(end), 0.0)] };
-                let bias = early(bias_rate, (decay / bias_rate) as f32, end, falling)?;
-                Box::new(CombinedOptimizer::new().and(muon).and(sgd(0.85, Momentum::Nesterov, &groups)?).and(bias))
+                let others = CombinedOptimizer::new().and(muon).and(sgd(0.85, Momentum::Nesterov, &groups)?);
+                Box::new(with_early(others, bias_rate, (decay / bias_rate) as f32, end, falling)?)
             }
         })
     }

@@ -74,6 +74,11 @@ fn result(case: &Case, bench: &mut Workbench<'_>) -> Result<Option<Tensor>> {
             let (weight, bias) = (bench.input("weight")?, bench.input("bias")?);
             bench.input("x")?.layer_norm(Some(&weight), Some(&bias), case.number("eps")? as f32)
         }
+        "rms_norm" => bench.input("x")?.rms_norm(Some(&bench.input("weight")?), case.number("eps")? as f32),
+        "group_norm" => {
+            let (weight, bias, n_groups) = (bench.input("weight")?, bench.input("bias")?, case.number("groups")? as usize);
+            bench.input("x")?.group_norm(n_groups, Some(&weight), Some(&bias), case.number("eps")? as f32)
+        }
         "cross_entropy" => {
             let x = bench.input("x")?;
             let ones = bench.graph.constant("ones", &vec![1.0; x.shape()[0]], &[x.shape()[0]]);

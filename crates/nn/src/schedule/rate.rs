@@ -74,6 +74,15 @@ impl Schedule {
         }
     }
 
+    /// Whether rates are those of a [function](Self::from_fn), which cannot be written down.
+    pub fn is_function(&self) -> bool {
+        match self {
+            Self::Function(_) => true,
+            Self::Warmup { then, .. } => then.is_function(),
+            _ => false,
+        }
+    }
+
     /// The rates of `steps` as a device takes them.
     pub fn table(&self, steps: Range<usize>, total_steps: usize) -> Vec<f32> {
         steps.map(|step| self.rate(step, total_steps) as f32).collect()

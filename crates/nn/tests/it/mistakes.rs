@@ -3,9 +3,10 @@
 use brisk_nn::tensor::program::{Device, Error as ProgramError};
 use brisk_nn::tensor::{DType, Graph, Persistent};
 use brisk_nn::{
-    Activation, Adam, Adapters, BatchNorm, BatchNormConfig, Error, Flatten, GradScaler, GradScalerConfig, Init, Linear, MeanOf,
-    Mlp, MlpConfig, Module, Momentum, Muon, MuonConfig, NumberEmbedding, Optimizer, OptimizerConfig, Parameters,
-    ParametersBuilder, Periodic, PiecewiseLinear, Reshape, Sequential, Sgd, StepInputs, TabM, TabMConfig,
+    Activation, Adam, Adapters, BatchNorm, BatchNormConfig, CombinedOptimizer, Error, Flatten, GradScaler, GradScalerConfig,
+    Init, Linear, MeanOf, Mlp, MlpConfig, Module, Momentum, Muon, MuonConfig, NumberEmbedding, Optimizer, OptimizerConfig,
+    ParameterGroup, Parameters, ParametersBuilder, Periodic, PiecewiseLinear, Reshape, Schedule, Scheduled, Sequential, Sgd,
+    StepInputs, TabM, TabMConfig,
 };
 
 fn inputs() -> StepInputs {
@@ -42,6 +43,69 @@ fn parameters_that_were_never_written_are_not_zeros() -> Result<(), Error> {
     assert!(matches!(&error, ProgramError::Unwritten { buffer, .. } if buffer == "parameters"), "{error}");
     model.1.write_initial(&device)?;
     executable.run(1)?;
+    Ok(())
+}
+
+#[test]
+fn rates_that_were_never_written_are_not_zeros() -> Result<(), Error> {
+    let device = Device::cpu()?;
+    let model = model();
+    let graph = Graph::training("step");
+    let inputs = StepInputs::new(&graph, 1);
+    graph.backward(&output(&graph, &model).sum(..))?;
+    Adam::new(&model.1).record(&graph, &model.1, &inputs);
+    graph.advance(&inputs.state);
+    let executable = graph.compile(&device)?;
+    model.1.write_initial(&device)?;
+    let error = executable.run(1).expect_err("the rates were forgotten");
+    assert!(matches!(&error, ProgramError::Unwritten { buffer, .. } if buffer == "lr"), "{error}");
+    device.write(&inputs.lr, &[0.1_f32])?;
+    executable.run(1)?;
+    Ok(())
+}
+
+#[test]
+fn rates_of_several_batches_need_an_index_that_advances() -> Result<(), Error> {
+    let device = Device::cpu()?;
+    let step = |n_batches: usize, make: &dyn Fn(&Parameters) -> Box<dyn Optimizer>, is_held: bool| {
+        let params = model().1;
+        let graph = Graph::inference("step");
+        let inputs = StepInputs::new(&graph, n_batches);
+        make(&params).record(&graph, &params, &inputs);
+        if is_held {
+            graph.hold(&inputs.state);
+        }
+        graph.compile(&device).map(drop)
+    };
+    let muon = |params: &Parameters| -> Box<dyn Optimizer> {
+        Box::new(Muon::new(params, &params.ids_where(|entry| entry.shape.len() == 2)).expect("a matrix"))
+    };
+    let scheduled =
+        |params: &Parameters| -> Box<dyn Optimizer> { Box::new(Scheduled::new(Sgd::new(params), &Schedule::cosine(0.1), 10)) };
+    refused(step(2, &|params| Box::new(Adam::new(params)), false), &["adam", "never advances", "`Graph::advance`"]);
+    refused(step(2, &muon, false), &["muon", "never advances"]);
+    refused(step(1, &scheduled, false), &["scheduled", "never advances"]);
+    step(2, &muon, true)?;
+    step(1, &|params| Box::new(Adam::new(params)), false)
+}
+
+#[test]
+fn each_parameter_has_one_optimizer_of_several() -> Result<(), Error> {
+    let params = model().1;
+    let record = |optimizer: CombinedOptimizer| {
+        let graph = Graph::inference("step");
+        optimizer.record(&graph, &params, &inputs());
+        graph.check()
+    };
+    let of = |name: &str| params.ids_where(|entry| entry.name.ends_with(name));
+    let sgd = |groups: &[ParameterGroup]| Sgd::new(&params).groups(&params, groups);
+    refused(record(CombinedOptimizer::new()), &["combined: no optimizer", "`CombinedOptimizer::and`"]);
+    let both = CombinedOptimizer::new().and(Muon::new(&params, &of("weight"))?).and(Adam::new(&params));
+    refused(record(both), &["2 optimizers of `layer.weight`", "`ParameterGroup`"]);
+    let own = CombinedOptimizer::new().and(Muon::new(&params, &of("weight"))?).and(sgd(&[ParameterGroup::new(of("bias"))])?);
+    record(own)?;
+    let groups = ["weight", "biass"].map(|name| ParameterGroup::new(of(name)));
+    refused(sgd(&groups).map(drop), &["group 2 of 2 without parameters", "`Parameters::ids_where`"]);
     Ok(())
 }
 

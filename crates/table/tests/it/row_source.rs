@@ -30,6 +30,36 @@ fn bytes_are_gathered_as_numbers() {
     assert_eq!((features, labels), ([252.0, 253.0, 254.0, 255.0, 0.0, 1.0, 2.0, 3.0], [-1.0, 7.0]));
 }
 
+#[test]
+fn whole_numbers_are_not_rounded() {
+    let check = |label_dtype: DType, labels: &[i64], expected: Option<&str>| {
+        let (_folder, path) = crate::scratch();
+        let schema = Schema { label_dtype, ..Schema::named(["x"]) };
+        let mut writer = TableWriter::create(&path, schema).unwrap();
+        let features = vec![0.0_f32; labels.len()];
+        match label_dtype {
+            DType::U32 => {
+                let labels: Vec<u32> = labels.iter().map(|&label| label as u32).collect();
+                writer.push(&features, &labels).unwrap();
+            }
+            _ => writer.push(&features, labels).unwrap(),
+        }
+        writer.finish().unwrap();
+        let gathered = brisk_loader::labels_of(&Table::open(&path).unwrap());
+        match expected {
+            None => assert_eq!(gathered.unwrap(), labels.iter().map(|&label| label as f32).collect::<Vec<_>>()),
+            Some(part) => {
+                let error = gathered.expect_err("labels would be rounded").to_string();
+                assert!(error.contains(part) && error.contains("`labels`"), "{error}");
+            }
+        }
+    };
+    check(DType::I64, &[1 << 24, -(1 << 24), 1 << 40, i64::MIN], None);
+    check(DType::I64, &[0, (1 << 24) + 1], Some("16777217, which f32 rounds to 16777216"));
+    check(DType::I64, &[i64::MAX], Some("9223372036854775807"));
+    check(DType::U32, &[7, i64::from(u32::MAX)], Some("4294967295"));
+}
+
 /// Stored statistics are used as column moments only if no value is missing and rows are not images.
 #[test]
 fn a_table_knows_the_moments_of_its_columns() {

@@ -1,12 +1,14 @@
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use brisk_loader::{Hint, Layout, Names, RowBuffers, RowSelection, RowSource, Rows, for_each_chunk};
+use brisk_loader::{Encoding, Hint, Layout, Names, RowBuffers, RowSelection, RowSource, Rows, for_each_chunk};
 use brisk_table::{Dictionary, printable};
 use brisk_train::FeedElement;
 
+use super::task_labels::{PreprocessedError, TaskLabels};
 use super::{NumberColumn, Preprocessing};
 use crate::columns::Columns;
+use crate::digest::digest;
 use crate::error::{Error, failed};
 use crate::number_source::NumberSource;
 use crate::reading::{nfc, shortest};
@@ -135,6 +137,8 @@ pub(crate) struct Matched {
     codes: Vec<Vec<u32>>,
     columns: Columns,
     feature_names: Vec<String>,
+    /// Of the preprocessing, once it is asked for: it takes longer than to predict a row.
+    digest: OnceLock<u64>,
 }
 
 impl Matched {
@@ -166,7 +170,7 @@ impl Matched {
         }
         let feature_names = preprocessing.feature_names();
         let (preprocessing, columns) = (preprocessing.clone(), columns.clone());
-        Ok(Self { preprocessing, numbers, categories, codes, columns, feature_names })
+        Ok(Self { preprocessing, numbers, categories, codes, columns, feature_names, digest: OnceLock::new() })
     }
 
     /// Whether the columns are these, with the same values.
@@ -181,36 +185,6 @@ pub struct Preprocessed<S> {
     rows: S,
     matched: Arc<Matched>,
     labels: Option<TaskLabels>,
-}
-
-/// How the labels of a source become those of the task.
-#[derive(Debug, Clone)]
-struct TaskLabels {
-    target: Target,
-    /// The number of each class of the source among those of the target; NaN for another class. Empty if the source has no names
-    /// of classes.
-    classes: Vec<f32>,
-    /// What is added to numbers, from which the source and the target have subtracted different ones.
-    shift: f64,
-}
-
-impl TaskLabels {
-    fn new(target: &Target, columns: &Columns) -> Self {
-        // As values of categories are found: in any spelling of the same number.
-        let known = Dictionary::new(target.name(), target.classes()).ok().filter(|known| !known.values().is_empty());
-        let number = |known: &Dictionary, name: &String| known.code(name).checked_sub(1).map_or(f32::NAN, |class| class as f32);
-        let classes = known.map(|known| columns.label_classes.iter().map(|name| number(&known, name)).collect());
-        let shift = if target.classes().is_empty() { columns.label_offset - target.offset() } else { 0.0 };
-        Self { target: target.clone(), classes: classes.unwrap_or_default(), shift }
-    }
-
-    fn label(&self, label: f32) -> f32 {
-        if self.classes.is_empty() {
-            return self.target.label((f64::from(label) + self.shift) as f32);
-        }
-        let is_number = label >= 0.0 && label.fract() == 0.0;
-        if is_number { self.classes.get(label as usize).copied().unwrap_or(f32::NAN) } else { f32::NAN }
-    }
 }
 
 impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
@@ -314,8 +288,9 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
     }
 
     /// The same rows with labels as the [task](Target::task) of `target` takes them: class numbers, or standardised numbers.
-    /// Classes are found by the names that the [columns](Columns::label_classes) of the rows have for them; a class that the
-    /// target does not have is NaN, which is no label.
+    /// Classes are found by the names that the [columns](Columns::label_classes) of the rows have for them. Gathering the label
+    /// of a row of another class is an error, [`PreprocessedError::UnknownClass`]; a label that is missing is NaN, which no task
+    /// takes.
     pub fn with_target(self, target: &Target) -> Self {
         Self { labels: Some(TaskLabels::new(target, &self.matched.columns)), ..self }
     }
@@ -369,7 +344,7 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
         let rows = Rows::with_label_columns(features, labels, self.n_cols(), self.n_labels())
             .and_then(|rows| rows.with_categories(categories, self.n_categories()));
         let rows = if self.has_weights() { rows.and_then(|rows| rows.with_weights(weights)) } else { rows };
-        rows.map_err(failed(set))
+        Ok(rows.map_err(failed(set))?.with_encoding(self.names().encoding))
     }
 
     /// Computes the features of one row of the source.
@@ -394,13 +369,13 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
 
 impl<S: RowSource<Feature: FeedElement>> RowSource for Preprocessed<S> {
     type Feature = f32;
-    type Error = S::Error;
+    type Error = PreprocessedError<S::Error>;
 
     fn layout(&self) -> Layout {
         Layout { n_cols: self.matched.feature_names.len(), n_categories: self.matched.categories.len(), ..self.rows.layout() }
     }
 
-    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), S::Error> {
+    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), Self::Error> {
         let (from, n) = (self.rows.layout(), rows.len());
         let RowBuffers { features, mut labels, categories, weights } = into;
         let takes_codes = |source: &NumberSource| matches!(source, NumberSource::Codes { .. });
@@ -415,15 +390,13 @@ impl<S: RowSource<Feature: FeedElement>> RowSource for Preprocessed<S> {
         let mut raw = vec![S::Feature::default(); n_raw(n_features, self.matched.feature_names.len(), n * from.n_cols)];
         let codes_width = if needs_codes { from.n_categories } else { 0 };
         let mut codes = vec![0; n_raw(n_codes, self.matched.categories.len(), n * codes_width)];
-        self.rows.gather(
-            rows,
-            RowBuffers {
-                features: features.is_some().then_some(&mut raw[..]),
-                labels: labels.as_deref_mut(),
-                categories: needs_codes.then_some(&mut codes[..]),
-                weights,
-            },
-        )?;
+        let raw_rows = RowBuffers {
+            features: features.is_some().then_some(&mut raw[..]),
+            labels: labels.as_deref_mut(),
+            categories: needs_codes.then_some(&mut codes[..]),
+            weights,
+        };
+        self.rows.gather(rows.clone(), raw_rows).map_err(PreprocessedError::Source)?;
         let codes_of = |row: usize| &codes[row * codes_width..][..codes_width];
         for (row, to) in features.into_iter().flat_map(|to| to.chunks_exact_mut(self.matched.feature_names.len())).enumerate() {
             self.convert(&raw[row * from.n_cols..][..from.n_cols], codes_of(row), to);
@@ -436,18 +409,29 @@ impl<S: RowSource<Feature: FeedElement>> RowSource for Preprocessed<S> {
             }
         }
         if let (Some(to_task), Some(labels)) = (&self.labels, labels) {
-            labels.iter_mut().for_each(|label| *label = to_task.label(*label));
+            for (i, label) in labels.iter_mut().enumerate() {
+                let row = match &rows {
+                    RowSelection::Range(range) => (range.start + i / from.n_labels) as u32,
+                    RowSelection::Numbers(numbers) => numbers[i / from.n_labels],
+                };
+                *label = to_task
+                    .label(*label)
+                    .ok_or_else(|| to_task.unknown_class(self.rows.source_row(row), *label, &self.matched.columns))?;
+            }
         }
         Ok(())
     }
 
     fn names(&self) -> Names<'_> {
         // Classes and codes are those of the training rows, whatever names they have in these.
-        Names { columns: &self.matched.feature_names, labels: self.rows.names().labels, ..Names::default() }
+        let inputs = *self.matched.digest.get_or_init(|| digest(&self.matched.preprocessing));
+        let labels = self.labels.as_ref().map(|labels| labels.digest);
+        let (columns, encoding) = (&self.matched.feature_names[..], Encoding { inputs: Some(inputs), labels });
+        Names { columns, labels: self.rows.names().labels, encoding, ..Names::default() }
     }
 
-    fn check_intact(&self) -> Result<(), S::Error> {
-        self.rows.check_intact()
+    fn check_intact(&self) -> Result<(), Self::Error> {
+        self.rows.check_intact().map_err(PreprocessedError::Source)
     }
 
     fn source_row(&self, row: u32) -> u32 {

@@ -1,7 +1,7 @@
 //! Labels of other sources than that of training, and rows without labels.
 
 use brisk_loader::{RowSource, Rows, labels_of};
-use brisk_tabular::{Columns, Error, Preprocessing, Scaling, Target};
+use brisk_tabular::{Columns, Error, PreprocessedError, Preprocessing, Scaling, Target};
 
 fn strings<const N: usize>(names: [&str; N]) -> Vec<String> {
     names.map(str::to_owned).to_vec()
@@ -13,7 +13,10 @@ fn labels_as(target: &Target, columns: Columns, labels: &[f32]) -> Result<Vec<f3
     let rows = Rows::new(features, labels.to_vec(), 1).expect("a label a row");
     let preprocessing = Preprocessing::fit(&columns, &rows, Scaling::Standard)?;
     let rows = preprocessing.over(&columns, &rows)?.with_target(target);
-    Ok(labels_of(&rows).expect("rows in memory"))
+    labels_of(&rows).map_err(|error| {
+        assert!(matches!(error, PreprocessedError::UnknownClass { .. }), "{error}");
+        brisk_train::Error::Rows { set: "test", reason: error.to_string() }.into()
+    })
 }
 
 #[test]
@@ -25,8 +28,14 @@ fn classes_are_found_by_their_names() -> Result<(), Error> {
     };
     assert_eq!(of(&["bee", "3.0"], &[1.0, 0.0])?, [2.0, 1.0]);
     assert_eq!(of(&["3", "bee", "ant"], &[0.0, 1.0, 2.0])?, [2.0, 1.0, 0.0]);
-    let unknown = of(&["ant", "wasp"], &[1.0, 0.0])?;
-    assert!(unknown[0].is_nan() && unknown[1] == 0.0, "{unknown:?}");
+    assert_eq!(of(&["ant", "wasp"], &[0.0])?, [0.0], "a class of no row does not matter");
+    assert!(of(&["ant"], &[f32::NAN])?[0].is_nan(), "a label that is missing stays so");
+    for (names, labels, class) in [(&["ant", "wasp"][..], &[0.0, 1.0][..], "wasp"), (&[], &[0.0, 7.0], "7")] {
+        let error = of(names, labels).expect_err("training had no such row").to_string();
+        for part in ["row 1", &format!("`{class}`"), "\"bee\"", "no row"] {
+            assert!(error.contains(part), "`{part}` in `{error}`");
+        }
+    }
     assert_eq!(of(&[], &[2.0, 0.0])?, [2.0, 0.0], "numbers without names are those of the target");
     Ok(())
 }

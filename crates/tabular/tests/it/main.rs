@@ -1,6 +1,7 @@
 //! Tests of the crate's public interface, one module per file.
 
 mod categories;
+mod encoding;
 mod labels;
 mod linear;
 mod numbers;

@@ -149,7 +149,8 @@ impl Graph {
     /// Parameters stay f32, and so do their gradients. Products read cast copies, one for each parameter however often it is
     /// used. What happens to an operation is its [`AutocastRule`]:
     /// - `Lower`: operands are cast and the result has that dtype: `linear`, `matmul`, `batched_matmul`, `conv2d`;
-    /// - `Full`: the result is f32: `softmax`, `log_softmax`, `layer_norm`, `sum`, `norm` and the losses;
+    /// - `Full`: the result is f32: `softmax`, `log_softmax`, `layer_norm`, `group_norm`, `rms_norm`, `sum`, `norm` and the
+    ///   losses;
     /// - `Promote`: the dtype of the operands, f32 where they differ: all others, such as `activate`, `batch_norm`, `add`.
     ///
     /// Sums are kept in f32 whatever dtype values are stored in. Regions nest, and the innermost one counts; within

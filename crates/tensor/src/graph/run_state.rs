@@ -28,6 +28,8 @@ pub(crate) struct IndexUse {
     pub(crate) place: Place,
     /// Whether another graph or the host advances the index.
     pub(crate) is_held: bool,
+    /// Whether random numbers are drawn.
+    pub(crate) draws: bool,
 }
 
 /// # Random numbers
@@ -82,12 +84,14 @@ impl Graph {
         inner.index_uses.iter_mut().filter(|cursor| cursor.state == state).for_each(|cursor| cursor.is_held = true);
     }
 
+    /// Declares that `op`, which is recorded now, differs from batch to batch by `state`, such as an optimizer with a learning
+    /// rate for each of them: [`compile`](Self::compile) refuses a graph that never advances it, unless it is [held](Self::hold).
     #[track_caller]
-    pub(crate) fn note_cursor(&self, state: &Persistent) {
+    pub fn varies_by(&self, op: &'static str, state: &Persistent) {
         let state = self.buffer(state);
         let mut inner = self.inner_mut();
         let place = Place::caller(&inner.scopes, inner.outer);
-        inner.index_uses.push(IndexUse { op: "batch", state, place, is_held: false });
+        inner.index_uses.push(IndexUse { op, state, place, is_held: false, draws: false });
     }
 
     /// Ends a step: the batch index and the step count increase by one; a skipped step is counted as such.
@@ -108,9 +112,9 @@ impl Graph {
         };
         match inner.index_uses.iter().find(stays) {
             None => Ok(()),
-            Some(IndexUse { op, place, .. }) => {
+            Some(&IndexUse { op, ref place, draws, .. }) => {
                 let graph = inner.program.name().to_owned();
-                let error = if *op == "batch" { Error::NotAdvanced { op, graph } } else { Error::SameDraws { op, graph } };
+                let error = if draws { Error::SameDraws { op, graph } } else { Error::NotAdvanced { op, graph } };
                 Err(Error::At { error: Box::new(error), place: place.clone() })
             }
         }
@@ -122,7 +126,7 @@ impl Graph {
         let state = self.buffer(&self.state());
         let mut inner = self.inner_mut();
         let place = Place::caller(&inner.scopes, inner.outer);
-        inner.index_uses.push(IndexUse { op, state, place, is_held: false });
+        inner.index_uses.push(IndexUse { op, state, place, is_held: false, draws: true });
         let source = &mut inner.source;
         let draws = Draws { seed: seed.unwrap_or(source.seed), stream: source.n_streams, ..Draws::default() };
         source.n_streams += 1;

@@ -68,6 +68,8 @@ fn batches_beyond_an_epoch_are_seen_in_the_losses() -> Result<(), Error> {
     run.record()?;
     run.graph.advance(&run.state);
     let executable = run.graph.compile(&device)?;
+    let error = executable.run(1).expect_err("no order was written").to_string();
+    assert!(error.contains("reads `order`"), "{error}");
     device.write(&run.order, &sequential_order(6, 2, 0))?;
     device.write(&run.values, &[1.0_f32, 3.0])?;
     executable.run(2)?;

@@ -1,6 +1,7 @@
 //! Random numbers of a graph: dropout, uniform and normal.
 
 use brisk_tensor::program::Device;
+use brisk_tensor::program::kernels::ORDER_LEN;
 use brisk_tensor::{Activation, DType, Error, Graph, Persistent, Tensor, Windows};
 
 use crate::finite_difference::check_gradients;
@@ -135,7 +136,8 @@ fn replicas_draw_what_one_device_draws_for_their_rows() -> Result<(), Error> {
     let (batch, columns) = (12, 50);
     let masks = |rows: std::ops::Range<usize>, shape: &[usize], n: usize| {
         let record = |graph: &Graph| {
-            let order = Graph::order_buffer();
+            // Which rows these are does not matter.
+            let order = Persistent::new("order", DType::U32, ORDER_LEN);
             let part = graph.batch_part(&order, &graph.state(), rows.clone());
             let table = Windows::new("table", DType::F32, 24, 1, usize::MAX);
             let statistic = |name| Persistent::new(name, DType::F32, 1);

@@ -96,11 +96,19 @@ impl Computation {
         let (dtype, shape) = (outputs.dtype(), outputs.shape().to_vec());
         let model = after_batch(listing(graph)?);
 
-        let graph = Graph::training("loss");
-        let batch = plain.record(&graph, &scale, &state);
-        let outputs = Persistent::new("outputs", dtype, shape.iter().product());
-        batch.loss(task, &graph.tensor(&outputs, &shape), Reduction::Mean);
-        let loss = after_batch(listing(graph)?);
+        let loss_by = |reduction| {
+            let graph = Graph::training("loss");
+            let batch = plain.record(&graph, &scale, &state);
+            let outputs = Persistent::new("outputs", dtype, shape.iter().product());
+            batch.loss(task, &graph.tensor(&outputs, &shape), reduction);
+            listing(graph).map(after_batch)
+        };
+        let loss = loss_by(Reduction::Mean)?;
+        if loss == loss_by(Reduction::Sum)? {
+            let found = format!("a loss of the task {task:?} that is the same for `Reduction::Mean` and `Reduction::Sum`");
+            let expected = "one that follows `LabelledRows::reduction`, as `LabelledRows::reduce` does: validation and replicas add up sums, steps take means";
+            return Err(Error::Tensor(brisk_nn::Error::Refused { op: "loss", found, expected }));
+        }
 
         let graph = Graph::inference("evaluate");
         let batch = plain.record(&graph, &scale, &state);

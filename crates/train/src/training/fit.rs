@@ -85,10 +85,11 @@ impl Training<'_> {
     /// these parameters is not changed: use [`Trainer::resume`](crate::Trainer::resume), which leaves all of it in the model.
     ///
     /// What decides the results is compared as it was recorded: model, loss, optimizer, augmentation and evaluation,
-    /// standardisation, rows, and the settings of the run. The number of replicas, the device, early stopping, how often
-    /// checkpoints are written, and how rows reach the device may differ; so may the number of epochs, unless the learning rates
-    /// depend on it: then [`extend`](crate::TrainerConfig::extend) keeps those that were planned. A run that had ended ends
-    /// again, with the same result, unless more epochs or more patience let it continue.
+    /// standardisation, rows and their names, and the settings of the run; of learning rates that are a function, those of 65
+    /// steps. The number of replicas, the device, early stopping, how often checkpoints are written, and how rows reach the
+    /// device may differ; so may the number of epochs, unless the learning rates depend on it: then
+    /// [`extend`](crate::TrainerConfig::extend) keeps those that were planned. A run that had ended ends again, with the same
+    /// result, unless more epochs or more patience let it continue.
     ///
     /// # Errors
     /// As [`fit`](Self::fit); [`Error::ResumeMismatch`] lists what differs from the run that wrote the checkpoint.

@@ -9,6 +9,7 @@ use super::computation::shortened;
 use crate::checkpoint::{Checkpoint, FORMAT_VERSION};
 use crate::error::Error;
 use crate::error::{ResumeDifference, ResumeMismatch};
+use crate::rows::{Difference, RowNames};
 use crate::run_state::RunState;
 use crate::settings::compare;
 use crate::standardisation::Standardisation;
@@ -34,6 +35,12 @@ const WIRE: &str = "wire";
 
 /// The key for the settings of the trainer that are compared, as JSON: a checkpoint does not depend on how often one is written.
 const SETTINGS: &str = "settings";
+
+/// The key for samples of the learning rates of a function, such as `0:0.1 10:0.05`; those of other schedules are settings.
+const RATES: &str = "learning_rates";
+
+/// How many steps after the first one are sampled, evenly over the run.
+const SAMPLED_RATES: usize = 64;
 
 /// Settings that another value may have in a run that resumes.
 const FREE: &[&str] = &[
@@ -95,7 +102,10 @@ impl Training<'_> {
         let has_same_rows = facts.iter().all(|found| found.mismatch != ResumeMismatch::Rows);
         let standardisation = has_same_rows.then(|| self.differing_standardisation(checkpoint)).flatten();
         let computed = self.differing_computation(checkpoint);
-        format.into_iter().chain(facts).chain(settings).chain(standardisation).chain(computed).collect()
+        let rate = self.differing_rate(checkpoint);
+        let name = self.differing_name(checkpoint);
+        let all = format.into_iter().chain(facts).chain(settings).chain(rate).chain(standardisation).chain(name);
+        all.chain(computed).collect()
     }
 
     /// Checks that this run may resume from the checkpoint, and returns its position. Changes neither device nor disk.
@@ -131,6 +141,15 @@ impl Training<'_> {
             checkpoint.insert_metadata(part.key, &part.value);
         }
         checkpoint.insert_metadata(SCHEDULE_STEPS, run.schedule_steps);
+        let schedule = &self.config.schedule;
+        if schedule.is_function() {
+            let last = run.schedule_steps.saturating_sub(1);
+            let step = |i: usize| (last as u128 * i as u128 / SAMPLED_RATES as u128) as usize;
+            let mut steps: Vec<usize> = (0..=SAMPLED_RATES).map(step).collect();
+            steps.dedup();
+            let rate = |step| format!("{step}:{}", schedule.rate(step, run.schedule_steps) as f32);
+            checkpoint.insert_metadata(RATES, steps.into_iter().map(rate).collect::<Vec<_>>().join(" "));
+        }
     }
 
     /// The number of steps for which the schedule was planned: by this run, or, if it is
@@ -183,6 +202,30 @@ impl Training<'_> {
             }
         });
         differences
+    }
+
+    /// The first of the sampled learning rates that a function gives differently.
+    fn differing_rate(&self, checkpoint: &Checkpoint) -> Option<ResumeDifference> {
+        let schedule = &self.config.schedule;
+        // Checkpoints of earlier versions do not have them.
+        let rates: String = checkpoint.metadata(RATES, "steps and learning rates").ok().filter(|_| schedule.is_function())?;
+        let n_steps = checkpoint.metadata(SCHEDULE_STEPS, "a number of steps").unwrap_or_else(|_| self.total_steps());
+        let differing = |sample: &str| {
+            let (step, rate) = sample.split_once(':')?;
+            let own = schedule.rate(step.parse().ok()?, n_steps) as f32;
+            let is_same = rate.parse().is_ok_and(|rate: f32| rate == own);
+            (!is_same).then(|| (format!("learning rate of step {step}"), rate.to_owned(), own.to_string()))
+        };
+        let (what, checkpoint, run) = rates.split(' ').find_map(differing)?;
+        Some(ResumeDifference { mismatch: ResumeMismatch::Settings, what, checkpoint, run })
+    }
+
+    /// The first name of a column, label, class or category that differs, if both runs know it.
+    fn differing_name(&self, checkpoint: &Checkpoint) -> Option<ResumeDifference> {
+        let theirs: RowNames = checkpoint.metadata(RowNames::KEY, "names as JSON").ok()?;
+        let Difference { kind, at, found, expected } = theirs.difference(&self.names, true)?;
+        let (mismatch, what) = (ResumeMismatch::Rows, format!("name of {kind} {at}"));
+        Some(ResumeDifference { mismatch, what, checkpoint: expected, run: found })
     }
 
     /// The parts of what is computed that differ; the whole step, of which most are parts, only if no part does.

@@ -12,6 +12,7 @@ use crate::callback::RunView;
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
 use crate::flat;
+use crate::model::describe;
 use crate::run_folder::RunFolder;
 use crate::run_state::RunState;
 use crate::standardisation::Standardisation;
@@ -104,6 +105,7 @@ impl Training<'_> {
         checkpoint.insert(Standardisation::MEAN, &[n_cols], self.scale.mean().to_vec())?;
         checkpoint.insert(Standardisation::INV_STD, &[n_cols], self.scale.inv_std().to_vec())?;
         run.insert_into(&mut checkpoint)?;
+        describe(&mut checkpoint, self.params, &self.names, self.config.precision)?;
         checkpoint.insert_metadata(self.validation.watched(), watched);
         self.record_into(&mut checkpoint, run);
         outputs.callbacks.iter().try_for_each(|callback| callback.on_save_checkpoint(&mut checkpoint))?;

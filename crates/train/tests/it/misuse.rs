@@ -1,16 +1,17 @@
 //! Mistakes that would otherwise train on, or evaluate, something else than intended.
 
-use brisk_loader::{Error as LoaderError, Layout, Names, Order, RowBuffers, RowSelection, RowSource, Rows};
+use brisk_loader::{Encoding, Error as LoaderError, Layout, Names, Order, RowBuffers, RowSelection, RowSource, Rows};
 use brisk_nn::tensor::program::{Device, Selection};
-use brisk_nn::tensor::{DType, Graph, Precision};
+use brisk_nn::tensor::{DType, Graph, Precision, Reduction, Tensor};
 use brisk_nn::{
     Activation, Adam, Augment, Augmented, BatchSource, CategoricalColumn, EmaConfig, Linear, Mlp, MlpConfig, ParameterGroup,
     Schedule,
 };
-use brisk_train::metrics::Direction;
+use brisk_train::metrics::{Direction, Metric};
 use brisk_train::{
-    Binary, DataParallelConfig, EarlyStopping, Error, Feed, FeedChoice, FeedConfig, FitReport, Head, Heads, Model, ResidentRows,
-    RunFolder, Scorer, Standardisation, Step, Trainer, Warning, run_threads,
+    Binary, Checkpoint, DataParallelConfig, EarlyStopping, Error, Feed, FeedChoice, FeedConfig, FitReport, Head, Heads,
+    LabelledRows, Labels, Model, ResidentRows, ResumeMismatch, RunFolder, Scorer, Standardisation, Step, Task, Trainer, Warning,
+    run_threads,
 };
 
 fn cpu() -> Device {
@@ -80,6 +81,7 @@ impl RowSource for Named {
             labels: &self.labels,
             classes: &self.classes,
             categories: self.categories.iter().map(|(name, values)| (name.as_str(), &values[..])).collect(),
+            encoding: Encoding::default(),
         }
     }
 }
@@ -274,9 +276,10 @@ fn a_run_that_trains_nothing_is_refused_or_said() -> Result<(), Error> {
                 Adam::new(params).groups(params, &[ParameterGroup::new(ids).lr_factor(factor)])
             }
         };
-        let factor = if names == "line." { 0.0 } else { 1.0 };
+        let (factor, expected) =
+            if names == "line." { (0.0, "none of the 2 parameters") } else { (1.0, "group 1 of 1 without parameters") };
         let error = fit(&mut trainer().try_optimizer(groups(factor))).expect_err("nothing is trained").to_string();
-        assert!(error.contains("none of the 2 parameters"), "{error}");
+        assert!(error.contains(expected), "{error}");
     }
     let heads = Heads::of([Head::new("a", Binary::new()).weight(0.0)]);
     let error = trainer().fit(&mut line(), &heads, &rows(48), &rows(20)).expect_err("no head is trained");
@@ -285,6 +288,164 @@ fn a_run_that_trains_nothing_is_refused_or_said() -> Result<(), Error> {
         assert_eq!(without_effect(&fit(&mut trainer().learning_rate(rate))?), ["schedule"]);
     }
     assert_eq!(without_effect(&fit(&mut trainer())?), [""; 0]);
+    Ok(())
+}
+
+/// The loss of rows whose mean is taken, whatever is asked for.
+#[derive(Debug)]
+struct AlwaysMean;
+
+impl Task for AlwaysMean {
+    fn labels(&self) -> Labels {
+        Labels::Numbers
+    }
+    fn n_outputs(&self) -> usize {
+        1
+    }
+    fn loss(&self, outputs: &Tensor, rows: &LabelledRows) -> Tensor {
+        outputs.squeeze(1).mse_loss(&rows.labels, &rows.weights, Reduction::Mean)
+    }
+    fn metrics(&self) -> Vec<Box<dyn Metric>> {
+        Vec::new()
+    }
+    fn watched(&self) -> &str {
+        "loss"
+    }
+}
+
+#[test]
+fn a_loss_follows_the_reduction() {
+    let error = trainer().fit(&mut line(), &AlwaysMean, &rows(48), &rows(20)).expect_err("sums are means").to_string();
+    assert!(error.contains("AlwaysMean") && error.contains("`LabelledRows::reduction`"), "{error}");
+}
+
+#[test]
+fn sets_of_different_encodings_are_refused() -> Result<(), Error> {
+    let raw = || rows(48);
+    let encoded = |inputs, labels| rows(48).with_encoding(Encoding { inputs, labels });
+    let task = Binary::new();
+    let mut model = line();
+    trainer().fit(&mut model, &task, &encoded(Some(1), Some(2)), &encoded(Some(1), Some(2)))?;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("model.safetensors");
+    model.save(&path)?;
+    let loaded = Model::load(&path, |params| Linear::new(params, "line", 2, 1, Activation::identity()))?;
+    for (other, expected) in [
+        (raw(), "features that were not converted"),
+        (encoded(Some(3), Some(2)), "features that were converted in another way"),
+        (encoded(Some(1), None), "labels that were not converted"),
+        (encoded(Some(1), Some(3)), "labels that were converted in another way"),
+    ] {
+        let own = encoded(Some(1), Some(2));
+        let errors = [
+            fit_on(&own, &other).err(),
+            fit_on(&other, &own).err(),
+            model.evaluate(&task, &other).err(),
+            loaded.evaluate(&task, &other).err(),
+            trainer()
+                .fit(
+                    &mut Model::load(&path, |params| Linear::new(params, "line", 2, 1, Activation::identity()))?,
+                    &task,
+                    &other,
+                    &other,
+                )
+                .err(),
+        ];
+        for error in errors {
+            let error = error.expect("they mean something else").to_string();
+            assert!(error.contains(expected) || error.contains("converted"), "{error}");
+        }
+        let is_of_labels = expected.starts_with("labels");
+        assert_eq!(loaded.predict(&other).is_ok(), is_of_labels, "{expected}");
+    }
+    // Of a file that does not say so, nothing is known.
+    fit_on(&raw(), &raw())?;
+    line().evaluate(&task, &encoded(Some(1), None))?;
+    Ok(())
+}
+
+fn fit_on(train: &Rows, valid: &Rows) -> Result<FitReport, Error> {
+    trainer().fit(&mut line(), &Binary::new(), train, valid)
+}
+
+#[test]
+fn tensors_of_another_model_are_named() -> Result<(), Error> {
+    let network = |hidden: &'static [usize]| {
+        move |params: &mut brisk_nn::ParametersBuilder| {
+            let hidden = hidden.to_vec();
+            Mlp::new(params, &MlpConfig { n_inputs: 2, hidden, n_outputs: 1, activation: Activation::relu() })
+        }
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("model.safetensors");
+    // The layers of the smaller one are the first ones of the larger one.
+    let [small, large] = [network(&[1]), network(&[1, 1])];
+    for (of_file, of_model, found) in [(small, large, "missing"), (large, small, "one that the model does not have")] {
+        let run = RunFolder::create_at(&folder.path().join(found))?;
+        let mut model = Model::new(7, of_file);
+        trainer().folder(&run).fit(&mut model, &Binary::new(), &rows(48), &rows(20))?;
+        model.save(&path)?;
+        for file in [path.clone(), run.last(), run.best()] {
+            Model::load(&file, of_file)?;
+            let error = Model::load(&file, of_model).map(drop).expect_err("it is another model").to_string();
+            for part in ["`layers.2.weight`", "layers.2.bias", found] {
+                assert!(error.contains(part), "`{part}` in `{error}`");
+            }
+        }
+        model.save_pytorch(&path)?;
+        assert!(Model::load_pytorch(&path, of_model).is_err(), "as with strict=True");
+    }
+    Ok(())
+}
+
+#[test]
+fn checkpoints_say_what_rows_they_are_of() -> Result<(), Error> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = RunFolder::create_at(&folder.path().join("run"))?;
+    let train = |columns: &[&str]| named(columns, "y", &["no", "yes"], &["red", "blue"]);
+    let task = Binary::new();
+    let own = train(&["a", "b"]);
+    let mut bf16 = trainer().precision(Precision::Bf16).folder(&run);
+    bf16.fit(&mut with_colours(), &task, &own, &own)?;
+    let checkpoint = Checkpoint::load(run.last())?;
+    let loaded = Model::load(run.last(), network)?;
+    let error = loaded.evaluate(&task, &train(&["b", "a"])).expect_err("other columns").to_string();
+    assert!(error.contains("column 0 is `b`"), "{error}");
+    // It predicts in the precision of its training.
+    let path = folder.path().join("model.safetensors");
+    loaded.save(&path)?;
+    assert!(Checkpoint::load(&path)?.all_metadata().any(|entry| entry == ("precision", "bf16")), "it is known");
+
+    let resumed = |columns: &[&str], allowed: &[ResumeMismatch]| {
+        let rows = train(columns);
+        let mut trainer = trainer().precision(Precision::Bf16).max_epochs(3).resume_anyway(allowed);
+        trainer.resume(&mut with_colours(), &checkpoint, &task, &rows, &rows)
+    };
+    let error = resumed(&["a", "c"], &[]).expect_err("another column").to_string();
+    assert!(error.contains("name of column 1: b in the checkpoint, c here"), "{error}");
+    resumed(&["a", "c"], &[ResumeMismatch::Rows])?;
+    resumed(&["a", "b"], &[])?;
+    Ok(())
+}
+
+#[test]
+fn a_function_of_the_rate_is_the_same_when_a_run_resumes() -> Result<(), Error> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = RunFolder::create_at(&folder.path().join("run"))?;
+    let falling = |from: f64| Schedule::from_fn(move |step, _| if step < 3 { 0.01 } else { from / step as f64 });
+    let epochs = |n_epochs: usize, schedule: Schedule| {
+        trainer().configure(|config| config.extend = true).max_epochs(n_epochs).schedule(schedule)
+    };
+    epochs(2, falling(0.1)).folder(&run).fit(&mut line(), &Binary::new(), &rows(48), &rows(20))?;
+    let checkpoint = Checkpoint::load(run.last())?;
+    let resume = |schedule: Schedule, n_epochs| {
+        epochs(n_epochs, schedule).resume(&mut line(), &checkpoint, &Binary::new(), &rows(48), &rows(20))
+    };
+    for schedule in [falling(0.2), falling(0.2).warmup(0)] {
+        let error = resume(schedule, 3).expect_err("another function").to_string();
+        assert!(error.contains("learning rate of step 3: 0.033333335 in the checkpoint, 0.06666667 here"), "{error}");
+    }
+    resume(falling(0.1), 3)?;
     Ok(())
 }
 
@@ -314,6 +475,13 @@ fn settings_without_effect_are_said() -> Result<(), Error> {
     let folder = RunFolder::create_at(&folder.path().join("run"))?;
     config.accumulate = 3;
     assert_eq!(without_effect(&fit(&mut trainer().config(config).folder(&folder))?), [""; 0]);
+    let names = ["no".to_owned(), "yes".to_owned()];
+    let trainer = || trainer().class_names(&names).report_panels(|_| Ok(Vec::new())).resume_anyway(&[ResumeMismatch::Rows]);
+    assert_eq!(without_effect(&fit(&mut trainer())?), ["class_names", "report_panels", "resume_anyway"]);
+    let mut reported = trainer().report(folder.path().join("report.html")).resume_anyway(&ResumeMismatch::ALL);
+    let checkpoint = Checkpoint::load(folder.last())?;
+    let resumed = reported.resume(&mut line(), &checkpoint, &Binary::new(), &rows(48), &rows(20))?;
+    assert_eq!(without_effect(&resumed), [""; 0]);
     Ok(())
 }
 

@@ -54,27 +54,27 @@ fn check_outputs<M: Module>(model: &Model<M>, fixture: &Checkpoint) -> Result<()
 
 #[test]
 fn a_network_in_four_types() -> Result<(), Box<dyn std::error::Error>> {
-    let path = fixture("mlp.safetensors");
-    check_outputs(&Model::load(&path, mlp)?, &Checkpoint::load(&path)?)?;
-    check_outputs(&Model::load_pytorch(&path, mlp)?, &Checkpoint::load(&path)?)
+    let (path, test) = (fixture("mlp.safetensors"), Checkpoint::load(fixture("mlp_test.safetensors"))?);
+    check_outputs(&Model::load(&path, mlp)?, &test)?;
+    check_outputs(&Model::load_pytorch(&path, mlp)?, &test)
 }
 
 #[test]
 fn a_convolutional_network() -> Result<(), Box<dyn std::error::Error>> {
     let path = fixture("convolutional.safetensors");
-    let written = Checkpoint::load(&path)?;
+    let (written, test) = (Checkpoint::load(&path)?, Checkpoint::load(fixture("convolutional_test.safetensors"))?);
     let tracked = written.tensors().find(|(name, ..)| *name == "norm1.num_batches_tracked").expect("PyTorch counts batches");
     assert_eq!((tracked.1, tracked.2), (&[][..], &TensorData::I64(vec![3])));
     let model = Model::load_pytorch(&path, convolutional)?;
-    check_outputs(&model, &written)?;
+    check_outputs(&model, &test)?;
 
     let folder = tempfile::tempdir()?;
     let (own, for_pytorch) = (folder.path().join("own.safetensors"), folder.path().join("pytorch.safetensors"));
     model.save(&own)?;
     model.save_pytorch(&for_pytorch)?;
     for path in [&own, &for_pytorch] {
-        check_outputs(&Model::load(path, convolutional)?, &written)?;
-        check_outputs(&Model::load_pytorch(path, convolutional)?, &written)?;
+        check_outputs(&Model::load(path, convolutional)?, &test)?;
+        check_outputs(&Model::load_pytorch(path, convolutional)?, &test)?;
     }
     let saved = Checkpoint::load(&for_pytorch)?;
     for (name, shape, values) in saved.tensors() {
@@ -105,7 +105,13 @@ fn a_network_of_other_sizes_is_refused_by_tensor() {
     let error = Model::load_pytorch(&path, make(vec![7])).map(drop).expect_err("7 hidden units").to_string();
     assert!(error.contains("tensor `layers.0.weight` is f32 [6, 4], expected f32 [7, 4]"), "{error}");
     let error = Model::load_pytorch(&path, make(vec![6, 3])).map(drop).expect_err("a third layer").to_string();
-    assert!(error.contains("tensor `layers.2.weight` is missing") && error.contains("test.x"), "what it has: {error}");
+    assert!(error.contains("tensor `layers.2.weight` is missing") && error.contains("layers.0.bias"), "what it has: {error}");
+    let error = Model::load_pytorch(&path, |params| Linear::new(params, "layers.0", 4, 6, Activation::relu())).map(drop);
+    let error = error.expect_err("as with strict=True").to_string();
+    assert!(
+        error.contains("tensor `layers.1.bias` is one that the model does not have") && error.contains("`Model::load_part`"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -52,7 +52,7 @@ parser.add_argument("folder", type=Path)
 parser.add_argument("--check", type=Path)
 args = parser.parse_args()
 if args.check:
-    model, fixture = Convolutional(), load_file(args.folder / "convolutional.safetensors")
+    model, fixture = Convolutional(), load_file(args.folder / "convolutional_test.safetensors")
     model.load_state_dict(load_file(args.check))
     difference = (model.eval()(fixture["test.x"].permute(0, 3, 1, 2)) - fixture["test.y"]).abs().max().item()
     assert difference < 1e-5, difference
@@ -61,4 +61,7 @@ else:
     torch.manual_seed(7)
     for make in (mlp, convolutional):
         tensors = {name: tensor.detach().contiguous() for name, tensor in make().items()}
-        save_file(tensors, args.folder / f"{make.__name__}.safetensors")
+        # The file of a model has no other tensors.
+        for end, is_test in (("", False), ("_test", True)):
+            part = {name: tensor for name, tensor in tensors.items() if name.startswith("test.") == is_test}
+            save_file(part, args.folder / f"{make.__name__}{end}.safetensors")
