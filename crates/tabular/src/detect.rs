@@ -195,10 +195,9 @@ impl TabularModel {
         {
             return Err(Error::NoWeight { path: path.to_owned(), column: column.clone(), n_rows: weights.len() });
         }
-        let is_decoded = |warning: &TabularWarning| plan.decoded.iter().flatten().any(|(name, _)| name == warning.column());
-        let found: Vec<_> =
-            report.warnings.iter().cloned().filter_map(of_import).filter(|warning| !is_decoded(warning)).collect();
-        plan.warnings.extend(found);
+        let is_decoded = |name| plan.decoded.iter().flatten().any(|(decoded, _)| decoded == name);
+        let found = report.warnings.iter().filter(|found| !is_surveyed(found) && !found.columns().iter().any(is_decoded));
+        plan.warnings.extend(found.cloned().map(TabularWarning::Import));
         plan.splitting = match plan.split_by {
             None => Splitting::Random,
             Some(col) => {
@@ -219,26 +218,20 @@ impl TabularModel {
     }
 }
 
-/// The warnings of an import that the survey did not find.
-fn of_import(warning: ImportWarning) -> Option<TabularWarning> {
-    match warning {
-        ImportWarning::Sequence { column, .. } => Some(TabularWarning::Sequence { column }),
-        ImportWarning::PredictsLabel { column } => Some(TabularWarning::PredictsTarget { column }),
-        ImportWarning::ValuesAsNames { cells } => {
-            let column = cells.split(',').next().unwrap_or_default().to_owned();
-            Some(TabularWarning::ValuesAsNames { column, cells })
-        }
-        ImportWarning::RowsInCell { column, n_lines } => Some(TabularWarning::RowsInCell { column, n_lines }),
-        ImportWarning::Similar { column, texts } => Some(TabularWarning::Similar { column, texts }),
-        ImportWarning::Imprecise { column, first, stored, .. } => {
-            Some(TabularWarning::Imprecise { column, example: first, stored })
-        }
-        ImportWarning::Tiny { column, first, .. } => Some(TabularWarning::Tiny { column, example: first }),
-        ImportWarning::NumbersAsNames { line, cells } => {
-            Some(TabularWarning::NumbersAsNames { column: "column_0".to_owned(), line, cells })
-        }
-        _ => None,
-    }
+/// Whether the survey finds what an import warns of, or does what it advises.
+fn is_surveyed(warning: &ImportWarning) -> bool {
+    use ImportWarning::*;
+    !matches!(
+        warning,
+        Sequence { .. }
+            | PredictsLabel { .. }
+            | ValuesAsNames { .. }
+            | RowsInCell { .. }
+            | Similar { .. }
+            | Imprecise { .. }
+            | Tiny { .. }
+            | NumbersAsNames { .. }
+    )
 }
 
 /// Whether the file is a table of brisk by its name.
@@ -493,7 +486,7 @@ impl Use {
         let column = survey.name.clone();
         let (n_distinct, n_values) = (survey.n_distinct(), survey.n_values());
         if n_distinct == 1 && survey.n_missing == 0 && n_values > 1 {
-            warnings.push(TabularWarning::Constant { column: column.clone() });
+            warnings.push(TabularWarning::Import(ImportWarning::SameValue { columns: vec![column.clone()] }));
         }
         let is_identifier = n_distinct > MIN_IDENTIFIERS && n_distinct as f64 >= IDENTIFIER_SHARE * n_values as f64;
         match survey.kind() {

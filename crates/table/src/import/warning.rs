@@ -235,6 +235,28 @@ impl ImportWarning {
         }
     }
 
+    /// The columns that it is about; none for what is about the first row, an array or a folder.
+    pub fn columns(&self) -> &[String] {
+        match self {
+            Self::SameValue { columns } | Self::NoValue { columns } => columns,
+            Self::Sequence { column, .. }
+            | Self::ZeroWeights { column }
+            | Self::AllDifferent { column }
+            | Self::PredictsLabel { column }
+            | Self::Rounded { column, .. }
+            | Self::RoundedLabel { column, .. }
+            | Self::Imprecise { column, .. }
+            | Self::Tiny { column, .. }
+            | Self::LeadingZeros { column, .. }
+            | Self::Similar { column, .. }
+            | Self::Unseen { column, .. }
+            | Self::RowsInCell { column, .. } => std::slice::from_ref(column),
+            #[cfg(feature = "half")]
+            Self::RoundedToHalf { column, .. } => std::slice::from_ref(column),
+            _ => &[],
+        }
+    }
+
     /// The message without its [`remedies`](Self::remedies).
     pub fn problem(&self) -> String {
         match self {
