@@ -201,7 +201,10 @@ fn tiny_numbers_are_no_constant() -> Result<(), Error> {
     assert!((deviation - 1.0).abs() < 0.01, "{deviation}");
     for exponent in [-39, -50] {
         let warnings = exponents(exponent)?.warnings;
-        assert!(matches!(only(&warnings), TabularWarning::Import(ImportWarning::Tiny { column, .. }) if column == "x"), "{warnings:?}");
+        assert!(
+            matches!(only(&warnings), TabularWarning::Import(ImportWarning::Tiny { column, .. }) if column == "x"),
+            "{warnings:?}"
+        );
     }
     assert_eq!(exponents(-30)?.warnings, []);
     Ok(())
@@ -280,7 +283,10 @@ fn a_header_of_years_is_told() -> Result<(), Error> {
         |row: usize| iter::once(part(row, 0)).chain([part(row, 1), part(row, 2)]).map(|x| x.to_string()).collect::<Vec<_>>();
     let detected = place.detect("2019,2020,2021", 50, |row| line(row).join(","))?;
     let told = |detected: &Detected| {
-        detected.warnings.iter().any(|found| matches!(found, TabularWarning::Import(ImportWarning::NumbersAsNames { line: 1, .. })))
+        detected
+            .warnings
+            .iter()
+            .any(|found| matches!(found, TabularWarning::Import(ImportWarning::NumbersAsNames { line: 1, .. })))
     };
     assert!(told(&detected) && detected.table.n_rows() == 51, "{:?}", detected.warnings);
     Ok(())
