@@ -11,7 +11,7 @@ use crate::parts::Parts;
 use crate::row_store::{RowStore, Verified};
 
 /// Access to the bytes of a file, independent of their meaning.
-pub trait ReadBytes: Sync {
+pub(crate) trait ReadBytes: Sync {
     /// Returns the bytes in memory, or reads them into `scratch`.
     fn read_bytes<'a>(&'a self, bytes: Range<usize>, scratch: &'a mut Vec<u8>) -> Result<&'a [u8], Error>;
 }
