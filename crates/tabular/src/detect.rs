@@ -165,14 +165,10 @@ impl TabularModel {
         let format = Format::detect(path)?;
         options.text.check(path, format)?;
         let has_names = matches!(format, Format::Csv | Format::Arrow | Format::Parquet);
-        check_used(has_names || options.target.is_none(), path, "target", format)?;
-        check_used(has_names || options.other_targets.is_empty(), path, "other_targets", format)?;
-        check_used(has_names || options.drop.is_empty(), path, "drop", format)?;
-        check_used(has_names || options.categorical.is_empty(), path, "categorical", format)?;
-        check_used(has_names || options.group.is_none(), path, "group", format)?;
-        check_used(has_names || options.time.is_none(), path, "time", format)?;
-        check_used(has_names || options.weight.is_none(), path, "weight", format)?;
-        check_used(has_names || !options.keep_index, path, "keep_index", format)?;
+        let targets = [(options.target.is_some(), "target"), (!options.other_targets.is_empty(), "other_targets")];
+        for (is_set, option) in targets.into_iter().chain(options.of_columns()) {
+            check_used(has_names || !is_set, path, option, format.description())?;
+        }
         if !has_names {
             let (table, _) = import_to_memory(path, &ImportOptions::default(), &mut |_| progress())?;
             return detected(table, options, Plan::default(), &Source::Rows);
@@ -239,25 +235,31 @@ pub(super) fn is_table(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "safetensors")
 }
 
+impl DetectOptions {
+    /// The options of columns with names, and whether they are set.
+    fn of_columns(&self) -> [(bool, &'static str); 6] {
+        [
+            (!self.drop.is_empty(), "drop"),
+            (!self.categorical.is_empty(), "categorical"),
+            (self.group.is_some(), "group"),
+            (self.time.is_some(), "time"),
+            (self.weight.is_some(), "weight"),
+            (self.keep_index, "keep_index"),
+        ]
+    }
+}
+
 /// A table that was imported before: its columns are what they are.
 fn of_table(path: &Path, options: &DetectOptions) -> Result<Detected, Error> {
     let table = Table::open(path)?;
     table.check_intact()?;
-    let unused = |is_used, option| match is_used {
-        true => Ok(()),
-        false => Err(Error::UnusedOption { path: path.to_owned(), option, format: "a table that was imported before" }),
-    };
     let label = table.label_names().first().map_or("label", String::as_str);
     if options.target.iter().chain(&options.other_targets).any(|target| target != label) {
         return Err(Error::OtherLabel { path: path.to_owned(), label: label.to_owned() });
     }
-    unused(options.drop.is_empty(), "drop")?;
-    unused(options.categorical.is_empty(), "categorical")?;
-    unused(options.group.is_none(), "group")?;
-    unused(options.time.is_none(), "time")?;
-    unused(options.weight.is_none(), "weight")?;
-    unused(!options.keep_index, "keep_index")?;
-    unused(options.text == TextOptions::default(), "text")?;
+    for (is_set, option) in options.of_columns().into_iter().chain([(options.text != TextOptions::default(), "text")]) {
+        check_used(!is_set, path, option, "a table that was imported before")?;
+    }
     detected(table, options, Plan::default(), &Source::Rows)
 }
 

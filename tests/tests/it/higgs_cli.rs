@@ -10,7 +10,6 @@ use brisk_train::Checkpoint;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::example::built;
 use crate::run::noise;
 use crate::say::say;
 use crate::usage::{check_help, check_usage_error};
