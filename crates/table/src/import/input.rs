@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 use super::counted::Counted;
 use super::gzip_members::GzipMembers;
 use crate::error::Error;
-use crate::parts::open_file;
+use crate::parts::first_bytes;
 use crate::source_identity::SourceIdentity;
 
 /// The bytes of a file, decompressed if necessary, whatever its name.
@@ -23,11 +23,8 @@ pub(crate) struct Input {
 impl Input {
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let io = |cause| Error::Io { path: path.to_owned(), action: "read", cause };
-        let mut file = open_file(path)?;
+        let (magic, file) = first_bytes(path, 6)?;
         let source = SourceIdentity::new(path, &file.metadata().map_err(io)?);
-
-        let mut magic = Vec::new();
-        Read::by_ref(&mut file).take(6).read_to_end(&mut magic).map_err(io)?;
         let packing = Packing::of(&magic);
         let n_read = Arc::new(AtomicU64::new(0));
         let counted = Counted::new(Cursor::new(magic).chain(file), &n_read);

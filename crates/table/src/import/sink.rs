@@ -191,16 +191,13 @@ impl<'a> Sink<'a> {
             digits.complete(stored, offset);
         }
         let named = &column_names[..n_columns];
-        warnings.extend(digit_warnings(named, &digits, &offsets, &statistics, roles.rules.dtype().dtype()));
-        let labels = label_names.iter().zip(&label_digits).zip(&offsets[column_names.len()..]).zip(self.labels.statistics());
-        for (((name, digits), &offset), stored) in labels {
-            if let Some((first, stored)) = digits.first_rounding().filter(|_| offset == 0.0) {
-                let (column, n_values) = (name.clone(), digits.n_rounded);
-                warnings.push(ImportWarning::RoundedLabel { column, n_values, first, stored });
-            } else if offset == 0.0 {
-                warnings.extend(imprecise(name, ColumnRole::Label, DType::F32, digits, &stored));
-            }
-            warnings.extend(tiny(name, ColumnRole::Label, digits, &stored));
+        let dtype = roles.rules.dtype().dtype();
+        for (((name, digits), stored), &offset) in named.iter().zip(&digits).zip(&statistics).zip(&offsets) {
+            warnings.extend(digit_warnings(name, ColumnRole::Feature, dtype, digits, stored, offset));
+        }
+        let of_labels = label_names.iter().zip(&label_digits).zip(self.labels.statistics()).zip(&offsets[column_names.len()..]);
+        for (((name, digits), stored), &offset) in of_labels {
+            warnings.extend(digit_warnings(name, ColumnRole::Label, DType::F32, digits, &stored, offset));
         }
         if let Some((name, digits)) = weight {
             let weights = &self.weights.statistics()[0];
@@ -256,33 +253,31 @@ fn useless(names: &[String], statistics: &[ColumnStatistics], digits: &[Digits])
     })
 }
 
-/// What the features of these names lost in rounding.
+/// What a feature or a label lost in rounding.
 fn digit_warnings(
-    names: &[String],
-    digits: &[Digits],
-    offsets: &[f64],
-    statistics: &[ColumnStatistics],
+    name: &str,
+    role: ColumnRole,
     dtype: DType,
+    digits: &Digits,
+    stored: &ColumnStatistics,
+    offset: f64,
 ) -> Vec<ImportWarning> {
     let mut warnings = Vec::new();
-    for (((column, digits), &offset), stored) in names.iter().zip(digits).zip(offsets).zip(statistics) {
-        if offset == 0.0 && digits.first_half.is_none() && digits.first_rounded.is_none() {
-            warnings.extend(imprecise(column, ColumnRole::Feature, dtype, digits, stored));
-        }
-        warnings.extend(tiny(column, ColumnRole::Feature, digits, stored));
-        if let Some((first, stored)) = digits.first_rounding().filter(|_| offset == 0.0) {
-            let (column, n_values) = (column.clone(), digits.n_rounded);
-            warnings.push(ImportWarning::Rounded { column, n_values, first, stored });
-        }
-        #[cfg(feature = "half")]
-        if let Some(first) = digits.first_half {
-            let (column, n_values) = (column.clone(), digits.n_half);
-            let stored = half::f16::from_f32(first).to_f32();
-            warnings.push(ImportWarning::RoundedToHalf { column, n_values, first, stored });
-        }
-        if digits.n_leading_zeros > 0 {
-            warnings.push(ImportWarning::LeadingZeros { column: column.clone(), n_values: digits.n_leading_zeros });
-        }
+    let column = || name.to_owned();
+    if offset == 0.0 && digits.first_half.is_none() && digits.first_rounded.is_none() {
+        warnings.extend(imprecise(name, role, dtype, digits, stored));
+    }
+    warnings.extend(tiny(name, role, digits, stored));
+    if let Some((first, stored)) = digits.first_rounding().filter(|_| offset == 0.0) {
+        warnings.push(ImportWarning::Rounded { column: column(), role, n_values: digits.n_rounded, first, stored });
+    }
+    #[cfg(feature = "half")]
+    if let Some(first) = digits.first_half {
+        let stored = half::f16::from_f32(first).to_f32();
+        warnings.push(ImportWarning::RoundedToHalf { column: column(), n_values: digits.n_half, first, stored });
+    }
+    if digits.n_leading_zeros > 0 && role == ColumnRole::Feature {
+        warnings.push(ImportWarning::LeadingZeros { column: column(), n_values: digits.n_leading_zeros });
     }
     warnings
 }
