@@ -46,6 +46,7 @@ pub(crate) use archive::{Member, for_each_member};
 #[cfg(feature = "arrays")]
 pub(crate) use arrays::{Array, Arrays, LabelArray};
 pub use columns::{BadRows, Categorical, Class, ColumnOptions, ColumnRef, FeatureDType, Indicators, LabelKind, Missing};
+#[cfg(any(feature = "arrow", feature = "npy"))]
 pub(crate) use counted::Counted;
 pub use digits::Digits;
 pub(crate) use digits::{EXACT_LIMIT, EXACT_LIMIT_F64, exact, has_leading_zero, minus_offset};

@@ -5,8 +5,9 @@ macro_rules! remedies {
     ($($(#[$doc:meta])* $name:ident $text:literal;)*) => {
         /// What the caller of an importer can do about an error.
         ///
-        /// Messages name the settings of this crate. A program with its own options prints [`Error::problem`](crate::Error::problem), and
-        /// names its options for the [`Error::remedies`](crate::Error::remedies).
+        /// Messages name the settings of this crate. A program with its own options prints
+        /// [`Error::problem`](crate::Error::problem), and names its options for the
+        /// [`Error::remedies`](crate::Error::remedies).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Remedy {

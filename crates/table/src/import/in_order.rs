@@ -32,7 +32,8 @@ pub(crate) fn in_order<J: Send, T: Send, E>(
     let (to_workers, queue) = sync_channel::<(J, Outlet<T>)>(n_threads);
     let (to_taker, streams) = sync_channel::<Receiver<T>>(n_threads);
     thread::scope(|scope| {
-        // Owned by this closure: an early return drops them, which all threads notice, and a feed that waits for what `take` owns.
+        // Owned by this closure: an early return drops them, which all threads notice, and a feed that waits for what `take`
+        // owns.
         let (streams, mut take) = (streams, take);
         scope.spawn(move || {
             feed(&mut |job| {
