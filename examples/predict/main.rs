@@ -48,13 +48,13 @@ fn run(options: Options) -> Result<ExitCode> {
             print::note(note);
         }
     };
-    for TabularRows { unseen, far, missing, .. } in &rows {
-        for unseen in unseen {
+    for TabularRows { unfamiliar, .. } in &rows {
+        for unseen in &unfamiliar.unseen {
             let kind = if unseen.are_all() { "warning: " } else { "" };
             say(format!("{kind}{unseen}"));
         }
-        far.iter().for_each(|far| say(format!("warning: {far}")));
-        missing.iter().for_each(|missing| say(format!("warning: {missing}")));
+        unfamiliar.far.iter().for_each(|far| say(format!("warning: {far}")));
+        unfamiliar.missing.iter().for_each(|missing| say(format!("warning: {missing}")));
     }
     let computing = Instant::now();
     let has_several = models.models().len() > 1;
@@ -98,9 +98,9 @@ fn run(options: Options) -> Result<ExitCode> {
 
 /// What the results say about a target.
 fn of_target(model: &TabularModel, rows: &TabularRows) -> Map<String, Value> {
-    let unseen = rows.unseen.iter().map(|unseen| (unseen.column.clone(), unseen.n_rows.into())).collect::<Map<_, _>>();
-    let far = rows.far.iter().map(|far| (far.column.clone(), far.n_rows.into())).collect::<Map<_, _>>();
-    let missing = rows.missing.iter().map(|missing| (missing.column.clone(), missing.n_missing.into())).collect::<Map<_, _>>();
+    let unseen = rows.unfamiliar.unseen.iter().map(|unseen| (unseen.column.clone(), unseen.n_rows.into())).collect::<Map<_, _>>();
+    let far = rows.unfamiliar.far.iter().map(|far| (far.column.clone(), far.n_rows.into())).collect::<Map<_, _>>();
+    let missing = rows.unfamiliar.missing.iter().map(|missing| (missing.column.clone(), missing.n_missing.into())).collect::<Map<_, _>>();
     let facts = [
         ("target", json!(model.target().name())),
         ("task", json!(model.target().kind().to_string())),

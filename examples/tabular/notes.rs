@@ -5,7 +5,7 @@ use std::mem::{Discriminant, discriminant};
 use brisk_examples::print;
 use brisk_loader::RowSource;
 use brisk_report::thousands;
-use brisk_table::printable;
+use brisk_table::{ImportWarning, printable};
 use brisk_tabular::{Decoding, Detected, Preprocessing, Reading, Splitting, TabularRemedy, TabularWarning, Target, TargetScale};
 
 /// How many rows there are of each set, and what they are split by.
@@ -56,9 +56,9 @@ pub(crate) fn columns(detected: &Detected, preprocessing: &Preprocessing, target
 /// The warnings; of many of one kind, the first ones.
 fn warnings(found: &[TabularWarning], target: &Target) {
     const MAX_OF_KIND: usize = 5;
-    let mut kinds: Vec<(Discriminant<TabularWarning>, usize)> = Vec::new();
+    let mut kinds: Vec<(Kind, usize)> = Vec::new();
     for found in found {
-        let kind = discriminant(found);
+        let kind = kind_of(found);
         let at = kinds.iter().position(|(other, _)| *other == kind).unwrap_or(kinds.len());
         if at == kinds.len() {
             kinds.push((kind, 0));
@@ -69,7 +69,7 @@ fn warnings(found: &[TabularWarning], target: &Target) {
         }
     }
     for (kind, n) in kinds.into_iter().filter(|(_, n)| *n > MAX_OF_KIND) {
-        let example = found.iter().find(|found| discriminant(*found) == kind).map_or("", TabularWarning::column);
+        let example = found.iter().find(|found| kind_of(found) == kind).and_then(TabularWarning::column).unwrap_or_default();
         print::note(format_args!(
             "warning: the same as of column `{}` holds for {} more columns",
             printable(example),
@@ -78,9 +78,17 @@ fn warnings(found: &[TabularWarning], target: &Target) {
     }
 }
 
+type Kind = (Discriminant<TabularWarning>, Option<Discriminant<ImportWarning>>);
+
+fn kind_of(warning: &TabularWarning) -> Kind {
+    let of_import = if let TabularWarning::Import(warning) = warning { Some(discriminant(warning)) } else { None };
+    (discriminant(warning), of_import)
+}
+
 /// A warning, and the option that changes what it is about.
 pub(crate) fn warning(warning: &TabularWarning, target: &Target) {
-    let column = printable(warning.column());
+    let column = printable(warning.column().unwrap_or_default());
+    let is_target = warning.column() == Some(target.name());
     let option = match warning.remedy() {
         _ if matches!(warning, TabularWarning::Codes { .. }) => format!("`--categorical {column}` says that they are codes"),
         TabularRemedy::Drop => format!("`--drop {column}` leaves it out"),
@@ -88,7 +96,7 @@ pub(crate) fn warning(warning: &TabularWarning, target: &Target) {
         TabularRemedy::Correct => match warning {
             TabularWarning::RareClass { .. } => "correct the file if it is a mistake",
             TabularWarning::Unlabelled { .. } => "`predict` finds their values",
-            TabularWarning::RowsInCell { .. } => "correct the quotes in the file",
+            TabularWarning::Import(ImportWarning::RowsInCell { .. }) => "correct the quotes in the file",
             TabularWarning::Empty { .. } => "correct the file if it should have values",
             TabularWarning::Thousands { .. } => "remove such marks from the file",
             _ => "correct the file if they mean the same",
@@ -98,10 +106,10 @@ pub(crate) fn warning(warning: &TabularWarning, target: &Target) {
         TabularRemedy::Header => "`--header present` or `--header absent` says which".to_owned(),
         TabularRemedy::MissingValue => {
             let value = if let TabularWarning::Outlier { value, .. } = warning { value.as_str() } else { "WORD" };
-            let ranks = if warning.column() == target.name() { "" } else { ", and `--scaling quantile` keeps the others apart" };
+            let ranks = if is_target { "" } else { ", and `--scaling quantile` keeps the others apart" };
             format!("`--missing-value {value}` says that it means a missing value{ranks}")
         }
-        _ if warning.column() == target.name() => "`--task classes` makes its values classes".to_owned(),
+        _ if is_target => "`--task classes` makes its values classes".to_owned(),
         _ => format!("`--categorical {column}` makes its values categories"),
     };
     print::note(format_args!("warning: {warning}; {option}"));

@@ -13,7 +13,7 @@ use brisk_nn::Adam;
 use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::Device;
 use brisk_report::{seconds, thousands};
-use brisk_table::{RowBatch, Schema, Table, TableWriter, Weights};
+use brisk_table::{ImportWarning, RowBatch, Schema, Table, TableWriter, Weights};
 use brisk_tabular::{
     Calibration, Detected, Effort, Error as TabularError, Fitted, Fitting, ImportanceOptions, Preprocessing,
     PreprocessingOptions, Recipe, SegmentOptions, TabularModel, TabularWarning, Target, TargetScale, Threshold,
@@ -283,10 +283,8 @@ fn warned(detected: &Detected, fitted: &Fitted, options: &Options, is_stopped: b
         importance => {
             let decisive = importance.and_then(|importance| importance.decisive());
             let is_known = |column: &str| {
-                detected
-                    .warnings
-                    .iter()
-                    .any(|warning| matches!(warning, TabularWarning::PredictsTarget { column: other } if other == column))
+                let known = ImportWarning::PredictsLabel { column: column.to_owned() };
+                detected.warnings.contains(&TabularWarning::Import(known))
             };
             if let Some(column) = decisive.filter(|found| !is_known(&found.column)) {
                 let warning = TabularWarning::DecidesTarget { column: column.column.clone() };

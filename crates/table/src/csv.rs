@@ -8,14 +8,14 @@ mod decimal;
 mod head;
 mod import;
 mod options;
-mod pipeline;
 mod quotes;
 mod rows;
 mod survey;
+mod text;
 
-pub(crate) use chunks::{Chunk, ChunkEnds, ChunkError, Chunks, MAX_ROW_BYTES};
+pub(crate) use chunks::{Chunk, ChunkEnds};
 pub(crate) use decimal::{number, number64};
 pub(crate) use head::{shown, what_else};
 pub use options::{CsvOptions, Decimal, Delimiter, Header};
-pub(crate) use pipeline::parse_in_order;
 pub use survey::{ColumnKind, ColumnSurvey, FoundNumbers, OddCell, Survey, find_numbers, survey_csv, survey_csv_with_progress};
+pub(crate) use text::{Parsed, Position, Text};

@@ -4,6 +4,11 @@
 macro_rules! describe {
     ([$($generics:tt)*] $table:ty) => {
         impl<$($generics)*> $table {
+            /// The path of the file, or of the index of several files, or its URL without secrets.
+            pub fn path(&self) -> &std::path::Path {
+                $crate::row_store::RowStore::path(self)
+            }
+
             /// The number of rows.
             pub fn n_rows(&self) -> usize {
                 $crate::row_store::RowStore::n_rows(self)
@@ -69,6 +74,32 @@ macro_rules! describe {
             /// Whether rows have weights.
             pub fn has_weights(&self) -> bool {
                 self.parts().weights.is_some()
+            }
+
+            /// The statistics of each column, gathered when the table was written; `None` for files written by another program.
+            /// Rows of several dimensions, such as images, have them for each index of the last dimension, the channel.
+            pub fn statistics(&self) -> Option<&[$crate::ColumnStatistics]> {
+                $crate::row_store::RowStore::statistics(self)
+            }
+
+            /// Checks every byte against the checksums that were written with the table, on all cores.
+            ///
+            /// # Errors
+            /// [`Error::Checksum`](crate::Error::Checksum) with the first damaged block and its file;
+            /// [`Error::NoChecksums`](crate::Error::NoChecksums) if a file has none, for example if another program wrote it;
+            /// [`Error::Io`](crate::Error::Io) if a file that is not in memory cannot be read.
+            /// # Cost
+            /// Reads all bytes of all files, those that are not in memory a MiB for each thread at a time.
+            pub fn verify(&self) -> Result<(), $crate::Error> {
+                self.verify_with_progress(|_| {})
+            }
+
+            /// Like [`verify`](Self::verify); calls `progress` from time to time on the caller's thread.
+            ///
+            /// # Errors
+            /// As for [`verify`](Self::verify).
+            pub fn verify_with_progress(&self, mut progress: impl FnMut($crate::Verified)) -> Result<(), $crate::Error> {
+                $crate::row_store::RowStore::verify(self, &mut progress)
             }
 
             /// What the table was imported from.

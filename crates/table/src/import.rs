@@ -6,7 +6,6 @@ mod archive;
 mod arrays;
 mod audit;
 mod columns;
-#[cfg(any(feature = "npy", feature = "arrow"))]
 mod counted;
 mod detect;
 mod dictionary;
@@ -17,7 +16,7 @@ mod features;
 mod guarded;
 mod gzip_members;
 mod importer;
-#[cfg(any(feature = "images", feature = "arrow"))]
+#[cfg(any(feature = "images", feature = "arrow", feature = "csv"))]
 mod in_order;
 mod input;
 mod inputs;
@@ -27,6 +26,7 @@ mod leakage;
 mod like;
 #[cfg(feature = "arrays")]
 mod numbers;
+mod rejected;
 mod report;
 mod roles;
 mod rows;
@@ -46,7 +46,7 @@ pub(crate) use archive::{Member, for_each_member};
 #[cfg(feature = "arrays")]
 pub(crate) use arrays::{Array, Arrays, LabelArray};
 pub use columns::{BadRows, Categorical, Class, ColumnOptions, ColumnRef, FeatureDType, Indicators, LabelKind, Missing};
-#[cfg(any(feature = "npy", feature = "arrow"))]
+#[cfg(any(feature = "arrow", feature = "npy"))]
 pub(crate) use counted::Counted;
 pub use digits::Digits;
 pub(crate) use digits::{EXACT_LIMIT, EXACT_LIMIT_F64, exact, has_leading_zero, minus_offset};
@@ -55,7 +55,7 @@ pub(crate) use features::{FeatureRules, OnMissing, is_missing};
 pub(crate) use guarded::guarded;
 pub use importer::{Importer, import, import_if_changed, import_with_progress};
 pub(crate) use importer::{Origin, ReadSource, run};
-#[cfg(any(feature = "images", feature = "arrow"))]
+#[cfg(any(feature = "images", feature = "arrow", feature = "csv"))]
 pub(crate) use in_order::{NobodyWaits, Outlet, in_order};
 pub(crate) use input::{Input, read_error};
 #[cfg(any(feature = "arrays", feature = "cifar", feature = "images"))]
@@ -68,6 +68,7 @@ pub(crate) use like::Like;
 pub use numbers::NotFinite;
 #[cfg(feature = "arrays")]
 pub(crate) use numbers::{ByteOrder, Numbers};
+pub(crate) use rejected::Rejected;
 pub use report::{ImportReport, Imported, Progress};
 pub(crate) use roles::{Labels, Roles};
 pub(crate) use rows::{ChunkLabels, RowChunk};

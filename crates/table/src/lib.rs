@@ -102,6 +102,7 @@ pub use npy::{ArrayRef, NpyLabels, NpyOptions};
 pub use remedy::{Expected, Remedy};
 #[cfg(feature = "remote")]
 pub use remote::{CacheFolder, Remote, RemoteFolder, RemoteOptions, RemoteReport, Retry};
+pub use row_store::Verified;
 pub use schema::{Schema, Weights};
 pub use shards::{ShardSize, ShardedTable, ShardedWriter};
 pub use source_identity::SourceIdentity;
@@ -112,5 +113,4 @@ pub use svmlight::{FirstIndex, SvmlightOptions};
 pub use table::Table;
 pub use tensor_names::{LabelsFrom, TensorNames};
 pub use typed::Typed;
-pub use verify::Verified;
 pub use writer::{RowBatch, TableWriter};

@@ -231,6 +231,15 @@ pub(crate) fn open_file(path: &Path) -> Result<File, Error> {
     File::open(path).map_err(|cause| Error::Io { path: path.to_owned(), action: "open", cause })
 }
 
+/// The first bytes of a file, fewer if it is shorter, and the file, which was read up to there.
+#[cfg(feature = "import")]
+pub(crate) fn first_bytes(path: &Path, n: u64) -> Result<(Vec<u8>, File), Error> {
+    let (mut file, mut start) = (open_file(path)?, Vec::new());
+    let read = Read::by_ref(&mut file).take(n).read_to_end(&mut start);
+    read.map_err(|cause| Error::Io { path: path.to_owned(), action: "read", cause })?;
+    Ok((start, file))
+}
+
 /// The metadata of the table at `path`, the dtype of its features, and the number of labels per row. Does not read the rows.
 #[cfg(feature = "import")]
 #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "each importer uses its own part of it"))]

@@ -1,80 +1,98 @@
 use std::fmt;
 
-/// What the caller of an importer can do about an error.
-///
-/// Messages name the settings of this crate. A program with its own options prints [`Error::problem`](crate::Error::problem), and
-/// names its options for the [`Error::remedies`](crate::Error::remedies).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Remedy {
+/// Each with its text in messages.
+macro_rules! remedies {
+    ($($(#[$doc:meta])* $name:ident $text:literal;)*) => {
+        /// What the caller of an importer can do about an error.
+        ///
+        /// Messages name the settings of this crate. A program with its own options prints
+        /// [`Error::problem`](crate::Error::problem), and names its options for the
+        /// [`Error::remedies`](crate::Error::remedies).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Remedy {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl fmt::Display for Remedy {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self {
+                    $(Self::$name => $text,)*
+                })
+            }
+        }
+    };
+}
+
+remedies! {
     /// Correct what was found.
-    Correct,
+    Correct "correct it";
     /// Sort the row.
-    SortRow,
+    SortRow "sort the row";
     /// Remove a file that is not an image.
-    RemoveFile,
+    RemoveFile "remove it";
     /// Move an image into the folder of its class.
-    MoveToClass,
+    MoveToClass "move it into the folder of its class";
     /// Convert the text to UTF-8.
-    ConvertText,
+    ConvertText "convert the file to UTF-8";
     /// Skip such rows, with `BadRows::Skip`.
-    SkipRows,
+    SkipRows "pass `BadRows::Skip`";
     /// Keep values that are missing or not finite, with `Missing::Keep`.
-    KeepMissing,
+    KeepMissing "pass `Missing::Keep` to keep it";
     /// Keep values of arrays that are not finite, with `NotFinite::Keep`.
-    KeepNotFinite,
+    KeepNotFinite "pass `NotFinite::Keep` to keep it";
     /// Replace missing values, with `Missing::Mean` or `Missing::Value`.
-    FillMissing,
+    FillMissing "pass `Missing::Mean` or `Missing::Value` to replace it";
     /// Replace missing values by a number, with `Missing::Value`.
-    FillMissingWithNumber,
+    FillMissingWithNumber "pass `Missing::Value`";
     /// Predict another column, named by `ColumnOptions::labels`.
-    OtherLabel,
+    OtherLabel "name another column in `ColumnOptions::labels`";
     /// Store labels as numbers, with `LabelKind::Number`.
-    LabelsAsNumbers,
+    LabelsAsNumbers "pass `LabelKind::Number`";
     /// Store labels as classes, with `LabelKind::Classes`.
-    LabelsAsClasses,
+    LabelsAsClasses "pass `LabelKind::Classes`";
     /// Add the class to the ones that were given, in `LabelKind::Given`.
-    AddClass,
+    AddClass "add it to `LabelKind::Given`";
     /// Take the weights of rows from another column, named by `ColumnOptions::weight`.
-    OtherWeight,
+    OtherWeight "name another column in `ColumnOptions::weight`";
     /// Leave the column out, with `ColumnOptions::drop`.
-    DropColumn,
+    DropColumn "name the column in `ColumnOptions::drop`";
     /// Store the column as codes, with `ColumnOptions::categorical`.
-    MakeCategorical,
+    MakeCategorical "name the column in `ColumnOptions::categorical`";
     /// Subtract an offset from the column before it is rounded, with `ColumnOptions::offsets`.
-    SubtractOffset,
+    SubtractOffset "subtract an offset with `ColumnOptions::offsets`";
     /// Keep the index of a data frame as a column, with `ColumnOptions::keep_index`.
-    KeepIndex,
+    KeepIndex "keep the index with `ColumnOptions::keep_index`";
     /// Rename one of two columns.
-    RenameColumn,
+    RenameColumn "rename one of them";
     /// Scale the column to the range of its type.
-    ScaleColumn,
+    ScaleColumn "scale the column";
     /// Store features as `f32`, with `FeatureDType::F32`.
-    StoreAsF32,
+    StoreAsF32 "pass `FeatureDType::F32`";
     /// Say that the first line names the columns, with `Header::Present`.
-    HeaderPresent,
+    HeaderPresent "pass `Header::Present`";
     /// Say that the first line is a row, with `Header::Absent`.
-    HeaderAbsent,
+    HeaderAbsent "pass `Header::Absent`";
     /// Name the format of the source, with `ImportOptions::format`.
-    NameFormat,
+    NameFormat "name its format in `ImportOptions::format`";
     /// Name the array of features, with `NpyOptions::features`.
-    NameFeatures,
+    NameFeatures "name the features in `NpyOptions::features`";
     /// Name the array, file or column of the labels, with `NpyOptions::labels`.
-    NameLabels,
+    NameLabels "name the labels in `NpyOptions::labels`";
     /// Name the file of the labels, with `IdxOptions::labels`.
-    NameLabelsFile,
+    NameLabelsFile "name the file of labels in `IdxOptions::labels`";
     /// Read the source as CIFAR-10, with `CifarLabels::Ten`.
-    ReadAsCifar10,
+    ReadAsCifar10 "pass `CifarLabels::Ten` for CIFAR-10";
     /// Read the source as CIFAR-100, with `CifarLabels::Fine` or `CifarLabels::Coarse`.
-    ReadAsCifar100,
+    ReadAsCifar100 "pass `CifarLabels::Fine` or `CifarLabels::Coarse` for CIFAR-100";
     /// Convert images to the same channels, with `Channels`.
-    ConvertChannels,
+    ConvertChannels "choose the channels in `ImagesOptions::channels`";
     /// Resize images to one size, with `ImagesOptions::size`.
-    ScaleImages,
+    ScaleImages "resize them with `ImagesOptions::size`";
     /// Let a row have more features, with `SvmlightOptions::n_features`.
-    MoreFeatures,
+    MoreFeatures "pass a larger `SvmlightOptions::n_features`";
     /// Allow indices of features to begin with 0, with `FirstIndex::Zero` or `FirstIndex::Auto`.
-    FirstIndexZero,
+    FirstIndexZero "pass `FirstIndex::Zero` or `FirstIndex::Auto`";
 }
 
 /// What an importer expected instead of what it found, and what the caller can do.
@@ -89,47 +107,6 @@ pub struct Expected {
 impl fmt::Display for Expected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.what, Choice(self.remedies))
-    }
-}
-
-impl fmt::Display for Remedy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Correct => "correct it",
-            Self::SortRow => "sort the row",
-            Self::RemoveFile => "remove it",
-            Self::MoveToClass => "move it into the folder of its class",
-            Self::ConvertText => "convert the file to UTF-8",
-            Self::SkipRows => "pass `BadRows::Skip`",
-            Self::KeepMissing => "pass `Missing::Keep` to keep it",
-            Self::KeepNotFinite => "pass `NotFinite::Keep` to keep it",
-            Self::FillMissing => "pass `Missing::Mean` or `Missing::Value` to replace it",
-            Self::FillMissingWithNumber => "pass `Missing::Value`",
-            Self::OtherLabel => "name another column in `ColumnOptions::labels`",
-            Self::LabelsAsNumbers => "pass `LabelKind::Number`",
-            Self::LabelsAsClasses => "pass `LabelKind::Classes`",
-            Self::AddClass => "add it to `LabelKind::Given`",
-            Self::OtherWeight => "name another column in `ColumnOptions::weight`",
-            Self::DropColumn => "name the column in `ColumnOptions::drop`",
-            Self::MakeCategorical => "name the column in `ColumnOptions::categorical`",
-            Self::SubtractOffset => "subtract an offset with `ColumnOptions::offsets`",
-            Self::KeepIndex => "keep the index with `ColumnOptions::keep_index`",
-            Self::RenameColumn => "rename one of them",
-            Self::ScaleColumn => "scale the column",
-            Self::StoreAsF32 => "pass `FeatureDType::F32`",
-            Self::HeaderPresent => "pass `Header::Present`",
-            Self::HeaderAbsent => "pass `Header::Absent`",
-            Self::NameFormat => "name its format in `ImportOptions::format`",
-            Self::NameFeatures => "name the features in `NpyOptions::features`",
-            Self::NameLabels => "name the labels in `NpyOptions::labels`",
-            Self::NameLabelsFile => "name the file of labels in `IdxOptions::labels`",
-            Self::ReadAsCifar10 => "pass `CifarLabels::Ten` for CIFAR-10",
-            Self::ReadAsCifar100 => "pass `CifarLabels::Fine` or `CifarLabels::Coarse` for CIFAR-100",
-            Self::ConvertChannels => "choose the channels in `ImagesOptions::channels`",
-            Self::ScaleImages => "resize them with `ImagesOptions::size`",
-            Self::MoreFeatures => "pass a larger `SvmlightOptions::n_features`",
-            Self::FirstIndexZero => "pass `FirstIndex::Zero` or `FirstIndex::Auto`",
-        })
     }
 }
 

@@ -3,6 +3,7 @@
 //! A block of a table goes from the server through [`object`], which checks it, into the cache on disk ([`cache`]) and the memory
 //! of recent blocks ([`recent`]); from there it is copied to the rows that were announced.
 
+mod at_once;
 mod cache;
 mod copy;
 mod failure;

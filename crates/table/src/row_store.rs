@@ -42,6 +42,9 @@ pub trait RowStore: Sync {
     /// A number that identifies these rows; `None` for files without checksums.
     fn fingerprint(&self) -> Option<u64>;
 
+    /// Checks every byte against its checksum; `progress` is called on this thread.
+    fn verify(&self, progress: &mut dyn FnMut(Verified)) -> Result<(), Error>;
+
     /// Checks the bytes against their checksums, if there are any and the bytes are in memory; only once.
     fn check_intact(&self) -> Result<(), Error> {
         Ok(())
@@ -61,6 +64,15 @@ pub trait RowStore: Sync {
     fn wrong_dtype(&self, tensor: &'static str, stored: DType, asked: DType) -> Error {
         Error::WrongDType { path: self.path().to_owned(), tensor, stored, asked }
     }
+}
+
+/// The progress of a verification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verified {
+    /// The number of bytes that were found to be correct.
+    pub n_bytes: u64,
+    /// The total number of bytes to check.
+    pub of_bytes: u64,
 }
 
 /// How many rows are [touched](touch) before the first of them is used: enough to keep the memory busy, few enough that they are

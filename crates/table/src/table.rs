@@ -14,10 +14,9 @@ use crate::map::Bytes;
 use crate::parts::{Opened, Part, Parts};
 #[cfg(feature = "remote")]
 use crate::remote::{Object, Place, Remote};
-use crate::row_store::{RowStore, TOUCHED, touch};
-use crate::statistics::ColumnStatistics;
+use crate::row_store::{RowStore, TOUCHED, Verified, touch};
 use crate::tensor_names::TensorNames;
-use crate::verify::{self, ReadBytes, Verified};
+use crate::verify::{self, ReadBytes};
 
 /// A table on disk, open for reading; its rows are borrowed without decoding.
 ///
@@ -126,11 +125,6 @@ impl Table {
         Ok(Self { path: opened.path, bytes, parts: opened.parts, is_intact: OnceLock::new() })
     }
 
-    /// The path of the file, or its URL without secrets.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Borrows the features of some rows.
     ///
     /// # Shapes
@@ -186,37 +180,12 @@ impl Table {
         Some(cast(self.bytes_of(self.parts.weights.as_ref()?)))
     }
 
-    /// The statistics of each column, gathered when the table was written; `None` for a file written by another program. Rows of
-    /// several dimensions, such as images, have them for each index of the last dimension, the channel.
-    pub fn statistics(&self) -> Option<&[ColumnStatistics]> {
-        self.parts.metadata.statistics.as_deref()
-    }
-
     /// Tells the system how rows will be read. Does nothing for a table that was copied.
     ///
     /// # Errors
     /// [`Error::Io`] if the system rejects the hint; the table can still be used.
     pub fn advise(&self, access: Access) -> Result<(), Error> {
         self.bytes.advise(access).map_err(|cause| Error::Io { path: self.path.clone(), action: "advise on", cause })
-    }
-
-    /// Checks every byte against the checksums that were written with the table, on all cores.
-    ///
-    /// # Errors
-    /// [`Error::Checksum`] with the first damaged block; [`Error::NoChecksums`] if the file has none, for example if another
-    /// program wrote it.
-    /// # Cost
-    /// Reads the whole file.
-    pub fn verify(&self) -> Result<(), Error> {
-        self.verify_with_progress(|_| {})
-    }
-
-    /// Like [`verify`](Self::verify); calls `progress` from time to time on the caller's thread.
-    ///
-    /// # Errors
-    /// As for [`verify`](Self::verify).
-    pub fn verify_with_progress(&self, mut progress: impl FnMut(Verified)) -> Result<(), Error> {
-        verify::verify(self, &mut progress)
     }
 
     fn check_dtype<T: Element>(&self, name: &'static str, stored: DType) -> Result<(), Error> {
@@ -270,6 +239,10 @@ impl RowStore for Table {
     /// The system reclaims pages of a file when it needs memory. Releasing them sooner causes page faults in the next epoch,
     /// which cost a seventh of the speed of reading in order from a warm map.
     fn done_with(&self, _rows: Range<usize>) {}
+
+    fn verify(&self, progress: &mut dyn FnMut(Verified)) -> Result<(), Error> {
+        verify::verify(self, progress)
+    }
 
     fn check_intact(&self) -> Result<(), Error> {
         if self.bytes.is_copied() && self.parts.checksums.is_some() && self.is_intact.get().is_none() {

@@ -8,19 +8,10 @@ use std::thread;
 use crate::checksum::checksum;
 use crate::error::Error;
 use crate::parts::Parts;
-use crate::row_store::RowStore;
-
-/// The progress of a verification.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Verified {
-    /// The number of bytes that were found to be correct.
-    pub n_bytes: u64,
-    /// The total number of bytes to check.
-    pub of_bytes: u64,
-}
+use crate::row_store::{RowStore, Verified};
 
 /// Access to the bytes of a file, independent of their meaning.
-pub trait ReadBytes: Sync {
+pub(crate) trait ReadBytes: Sync {
     /// Returns the bytes in memory, or reads them into `scratch`.
     fn read_bytes<'a>(&'a self, bytes: Range<usize>, scratch: &'a mut Vec<u8>) -> Result<&'a [u8], Error>;
 }

@@ -165,14 +165,10 @@ impl TabularModel {
         let format = Format::detect(path)?;
         options.text.check(path, format)?;
         let has_names = matches!(format, Format::Csv | Format::Arrow | Format::Parquet);
-        check_used(has_names || options.target.is_none(), path, "target", format)?;
-        check_used(has_names || options.other_targets.is_empty(), path, "other_targets", format)?;
-        check_used(has_names || options.drop.is_empty(), path, "drop", format)?;
-        check_used(has_names || options.categorical.is_empty(), path, "categorical", format)?;
-        check_used(has_names || options.group.is_none(), path, "group", format)?;
-        check_used(has_names || options.time.is_none(), path, "time", format)?;
-        check_used(has_names || options.weight.is_none(), path, "weight", format)?;
-        check_used(has_names || !options.keep_index, path, "keep_index", format)?;
+        let targets = [(options.target.is_some(), "target"), (!options.other_targets.is_empty(), "other_targets")];
+        for (is_set, option) in targets.into_iter().chain(options.of_columns()) {
+            check_used(has_names || !is_set, path, option, format.description())?;
+        }
         if !has_names {
             let (table, _) = import_to_memory(path, &ImportOptions::default(), &mut |_| progress())?;
             return detected(table, options, Plan::default(), &Source::Rows);
@@ -195,10 +191,9 @@ impl TabularModel {
         {
             return Err(Error::NoWeight { path: path.to_owned(), column: column.clone(), n_rows: weights.len() });
         }
-        let is_decoded = |warning: &TabularWarning| plan.decoded.iter().flatten().any(|(name, _)| name == warning.column());
-        let found: Vec<_> =
-            report.warnings.iter().cloned().filter_map(of_import).filter(|warning| !is_decoded(warning)).collect();
-        plan.warnings.extend(found);
+        let is_decoded = |name| plan.decoded.iter().flatten().any(|(decoded, _)| decoded == name);
+        let found = report.warnings.iter().filter(|found| !is_surveyed(found) && !found.columns().iter().any(is_decoded));
+        plan.warnings.extend(found.cloned().map(TabularWarning::Import));
         plan.splitting = match plan.split_by {
             None => Splitting::Random,
             Some(col) => {
@@ -219,26 +214,20 @@ impl TabularModel {
     }
 }
 
-/// The warnings of an import that the survey did not find.
-fn of_import(warning: ImportWarning) -> Option<TabularWarning> {
-    match warning {
-        ImportWarning::Sequence { column, .. } => Some(TabularWarning::Sequence { column }),
-        ImportWarning::PredictsLabel { column } => Some(TabularWarning::PredictsTarget { column }),
-        ImportWarning::ValuesAsNames { cells } => {
-            let column = cells.split(',').next().unwrap_or_default().to_owned();
-            Some(TabularWarning::ValuesAsNames { column, cells })
-        }
-        ImportWarning::RowsInCell { column, n_lines } => Some(TabularWarning::RowsInCell { column, n_lines }),
-        ImportWarning::Similar { column, texts } => Some(TabularWarning::Similar { column, texts }),
-        ImportWarning::Imprecise { column, first, stored, .. } => {
-            Some(TabularWarning::Imprecise { column, example: first, stored })
-        }
-        ImportWarning::Tiny { column, first, .. } => Some(TabularWarning::Tiny { column, example: first }),
-        ImportWarning::NumbersAsNames { line, cells } => {
-            Some(TabularWarning::NumbersAsNames { column: "column_0".to_owned(), line, cells })
-        }
-        _ => None,
-    }
+/// Whether the survey finds what an import warns of, or does what it advises.
+fn is_surveyed(warning: &ImportWarning) -> bool {
+    use ImportWarning::*;
+    !matches!(
+        warning,
+        Sequence { .. }
+            | PredictsLabel { .. }
+            | ValuesAsNames { .. }
+            | RowsInCell { .. }
+            | Similar { .. }
+            | Imprecise { .. }
+            | Tiny { .. }
+            | NumbersAsNames { .. }
+    )
 }
 
 /// Whether the file is a table of brisk by its name.
@@ -246,25 +235,31 @@ pub(super) fn is_table(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "safetensors")
 }
 
+impl DetectOptions {
+    /// The options of columns with names, and whether they are set.
+    fn of_columns(&self) -> [(bool, &'static str); 6] {
+        [
+            (!self.drop.is_empty(), "drop"),
+            (!self.categorical.is_empty(), "categorical"),
+            (self.group.is_some(), "group"),
+            (self.time.is_some(), "time"),
+            (self.weight.is_some(), "weight"),
+            (self.keep_index, "keep_index"),
+        ]
+    }
+}
+
 /// A table that was imported before: its columns are what they are.
 fn of_table(path: &Path, options: &DetectOptions) -> Result<Detected, Error> {
     let table = Table::open(path)?;
     table.check_intact()?;
-    let unused = |is_used, option| match is_used {
-        true => Ok(()),
-        false => Err(Error::UnusedOption { path: path.to_owned(), option, format: "a table that was imported before" }),
-    };
     let label = table.label_names().first().map_or("label", String::as_str);
     if options.target.iter().chain(&options.other_targets).any(|target| target != label) {
         return Err(Error::OtherLabel { path: path.to_owned(), label: label.to_owned() });
     }
-    unused(options.drop.is_empty(), "drop")?;
-    unused(options.categorical.is_empty(), "categorical")?;
-    unused(options.group.is_none(), "group")?;
-    unused(options.time.is_none(), "time")?;
-    unused(options.weight.is_none(), "weight")?;
-    unused(!options.keep_index, "keep_index")?;
-    unused(options.text == TextOptions::default(), "text")?;
+    for (is_set, option) in options.of_columns().into_iter().chain([(options.text != TextOptions::default(), "text")]) {
+        check_used(!is_set, path, option, "a table that was imported before")?;
+    }
     detected(table, options, Plan::default(), &Source::Rows)
 }
 
@@ -493,7 +488,7 @@ impl Use {
         let column = survey.name.clone();
         let (n_distinct, n_values) = (survey.n_distinct(), survey.n_values());
         if n_distinct == 1 && survey.n_missing == 0 && n_values > 1 {
-            warnings.push(TabularWarning::Constant { column: column.clone() });
+            warnings.push(TabularWarning::Import(ImportWarning::SameValue { columns: vec![column.clone()] }));
         }
         let is_identifier = n_distinct > MIN_IDENTIFIERS && n_distinct as f64 >= IDENTIFIER_SHARE * n_values as f64;
         match survey.kind() {

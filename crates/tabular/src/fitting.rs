@@ -191,38 +191,19 @@ impl Fitting<'_> {
         let kept = &trained[..n_kept];
         let n_networks = kept.iter().map(|set| set.models.len()).min().ok_or(Error::NoRecipe)?;
 
-        // What is known of the rows.
-        let (mut in_training, mut in_loss) = (Validated::default(), Validated::default());
-        for (train, _) in &sets[..n_kept] {
-            let (labels, weights) = (target.task().labels().read("train", *train)?, weights_of("train", *train)?);
-            in_training.add(Validated { outputs: Vec::new(), labels, weights });
-        }
+        let shares = Self::select(kept, sets, n_networks, target)?;
+        let in_training = Validated::of_all(kept.iter().map(|set| &set.in_training));
         let constant = target.constant_of(&in_training.labels, in_training.weights.as_deref());
         let classes = self.class_weights.of(target, &in_training.labels, in_training.weights.as_deref())?;
-
-        // The selection of networks.
-        let mut outputs = vec![Vec::new(); n_networks];
-        for (set, (_, valid)) in kept.iter().zip(sets) {
-            for (i, model) in set.models[..n_networks].iter().enumerate() {
-                let Validated { outputs: own, labels, weights } = model.validated("valid", *valid)?;
-                outputs[i].extend(own);
-                if i == 0 {
-                    let weights = loss_weights(&labels, weights, set.class_weights.as_deref());
-                    in_loss.add(Validated { outputs: Vec::new(), labels, weights });
-                }
-            }
-        }
-        let shares = selected(outputs, &in_loss, target.classes().len());
-        let (mut model, mut of_sets, validated) = Self::mean_over(kept, sets, &shares)?;
-        model.calibrate_to(&validated, &constant, classes.as_deref());
-        let linear = self.recipes[..n_networks].iter().position(Recipe::is_linear);
-        let linear = linear.map(|linear| {
-            let only: Vec<f32> = (0..n_networks).map(|i| f32::from(u8::from(i == linear))).collect();
-            let (mut model, _, validated) = Self::mean_over(kept, sets, &only)?;
+        let calibrated = |shares: &[f32]| -> Result<_, Error> {
+            let (mut model, of_sets, validated) = Self::mean_over(kept, sets, shares)?;
             model.calibrate_to(&validated, &constant, classes.as_deref());
-            Ok::<_, Error>(model)
-        });
-        let linear = linear.transpose()?;
+            Ok((model, of_sets, validated))
+        };
+        let (mut model, mut of_sets, validated) = calibrated(&shares)?;
+        let only = |linear| (0..n_networks).map(|i| f32::from(u8::from(i == linear))).collect::<Vec<f32>>();
+        let linear = self.recipes[..n_networks].iter().position(Recipe::is_linear);
+        let linear = linear.map(|linear| calibrated(&only(linear)).map(|(model, ..)| model)).transpose()?;
         if let Some(metric) = self.threshold {
             model.choose_threshold_on(metric, validated)?;
         } else if let Some(coverage) = self.intervals {
@@ -242,14 +223,28 @@ impl Fitting<'_> {
             }
         }
         model.set_importance(Importance::mean_of(&importances).filter(|_| importances.len() == sets.len()));
-        let weight = |set: usize, network: usize| match shares.get(network) {
-            Some(share) if set < n_kept => share / n_kept as f32,
-            _ => 0.0,
-        };
-        let weights = trained.iter().enumerate().flat_map(|(i, set)| (0..set.reports.len()).map(move |network| (i, network)));
-        let weights = weights.map(|(set, network)| weight(set, network)).collect();
+        let share =
+            |set: usize, network: usize| shares.get(network).filter(|_| set < n_kept).map_or(0.0, |of| of / n_kept as f32);
+        let of_set = |(set, networks): (usize, &Networks)| (0..networks.reports.len()).map(move |network| (set, network));
+        let weights = trained.iter().enumerate().flat_map(of_set).map(|(set, network)| share(set, network)).collect();
         let reports = trained.into_iter().flat_map(|set| set.reports).collect();
         Ok(Fitted { model, reports, weights, linear, fold_scores })
+    }
+
+    /// The share of each network in the mean that predicts the validation rows of all sets best.
+    fn select<S, T: RowSource<Feature = f32>>(
+        trained: &[Networks],
+        sets: &[(&S, &T)],
+        n_networks: usize,
+        target: &Target,
+    ) -> Result<Vec<f32>, Error> {
+        let mut outputs = vec![Vec::new(); n_networks];
+        for (set, (_, valid)) in trained.iter().zip(sets) {
+            for (outputs, model) in outputs.iter_mut().zip(&set.models) {
+                outputs.extend(model.validated("valid", *valid)?.outputs);
+            }
+        }
+        Ok(selected(outputs, &Validated::of_all(trained.iter().map(|set| &set.in_loss)), target.classes().len()))
     }
 
     /// The networks for rows to train on and rows to validate by, in the time that is `left`.
@@ -264,15 +259,18 @@ impl Fitting<'_> {
     ) -> Result<Networks, Error> {
         let started = Instant::now();
         let labels = target.task().labels();
-        let (train_labels, valid_labels) = (labels.read("train", train)?, labels.read("valid", valid)?);
-        let (of_train, of_valid) = (weights_of("train", train)?, weights_of("valid", valid)?);
-        let class_weights = self.class_weights.of(target, &train_labels, of_train.as_deref())?;
-        let of_valid = loss_weights(&valid_labels, of_valid, class_weights.as_deref());
+        let in_training =
+            Validated { outputs: Vec::new(), labels: labels.read("train", train)?, weights: weights_of("train", train)? };
+        let classes = self.class_weights.of(target, &in_training.labels, in_training.weights.as_deref())?;
+        let valid_labels = labels.read("valid", valid)?;
+        let of_valid = loss_weights(&valid_labels, weights_of("valid", valid)?, classes.as_deref());
         // The trainer does not weigh validation rows; the metrics of the task do.
-        let task = WeightedTask { task: target.task(), weights: of_valid.map(Into::into) };
-        let in_loss = Reweighted { rows: train, weights: loss_weights(&train_labels, of_train, class_weights.as_deref()) };
-        let unweighted = Reweighted { rows: valid, weights: None };
-        let mut networks = Networks { models: Vec::new(), reports: Vec::new(), class_weights };
+        let task = WeightedTask { task: target.task(), weights: of_valid.clone().map(Into::into) };
+        let of_train = loss_weights(&in_training.labels, in_training.weights.clone(), classes.as_deref());
+        let train = &Reweighted { rows: train, weights: of_train };
+        let valid = &Reweighted { rows: valid, weights: None };
+        let in_loss = Validated { outputs: Vec::new(), labels: valid_labels, weights: of_valid };
+        let mut networks = Networks { models: Vec::new(), reports: Vec::new(), in_training, in_loss };
         for (i, recipe) in self.recipes.iter().enumerate() {
             let elapsed = started.elapsed();
             let left = max_time.map(|time| time.saturating_sub(elapsed));
@@ -285,13 +283,13 @@ impl Fitting<'_> {
             let new_model = || TabularModel::new(seed, preprocessing.clone(), target.clone(), recipe.network.clone());
             let trainer = || recipe.trainer(device).precision(self.precision).seed(seed);
             let max_epochs = match most {
-                Some(time) => epochs_within(time, trainer(), new_model(), &task, &in_loss, &unweighted)?.min(recipe.max_epochs),
+                Some(time) => epochs_within(time, trainer(), new_model(), &task, train, valid)?.min(recipe.max_epochs),
                 None => recipe.max_epochs,
             };
             let trainer = trainer().max_epochs(max_epochs).configure(|config| config.max_time = most);
             let mut model = new_model();
             let mut trainer = (self.configure)(trainer, first_network + i);
-            networks.reports.push(trainer.fit(model.model_mut(), &task, &in_loss, &unweighted)?);
+            networks.reports.push(trainer.fit(model.model_mut(), &task, train, valid)?);
             networks.models.push(model);
             if networks.is_stopped() {
                 break;
@@ -307,17 +305,16 @@ impl Fitting<'_> {
         sets: &[(&S, &T)],
         shares: &[f32],
     ) -> Result<(TabularModel, Vec<TabularModel>, Validated), Error> {
-        let mut validated = Validated::default();
-        let mut of_sets = Vec::new();
+        let (mut validated, mut of_sets) = (Vec::new(), Vec::new());
         for (set, (_, valid)) in trained.iter().zip(sets) {
             let chosen: Vec<_> = shares.iter().copied().zip(&set.models).filter(|(share, _)| *share > 0.0).collect();
             let mean = TabularModel::mean_of(&chosen)?;
-            validated.add(mean.validated("valid", *valid)?);
+            validated.push(mean.validated("valid", *valid)?);
             of_sets.push(mean);
         }
         let share = 1.0 / of_sets.len() as f32;
         let all = TabularModel::mean_of(&of_sets.iter().map(|mean| (share, mean)).collect::<Vec<_>>())?;
-        Ok((all, of_sets, validated))
+        Ok((all, of_sets, Validated::of_all(validated.iter())))
     }
 
     /// The options of importance with at most as many predictions as take a twentieth of the time of the training.
@@ -343,7 +340,9 @@ impl Fitting<'_> {
 struct Networks {
     models: Vec<TabularModel>,
     reports: Vec<FitReport>,
-    class_weights: Option<Vec<f32>>,
+    /// The labels and the weights of the training rows, and those of the validation rows in the loss.
+    in_training: Validated,
+    in_loss: Validated,
 }
 
 impl Networks {

@@ -58,7 +58,7 @@ pub use intervals::{IntervalScore, Intervals};
 pub use model::TabularModel;
 pub use network::{Member, Network};
 pub use number_calibration::NumberCalibration;
-pub use predicted_rows::PredictedRows;
+pub use predicted_rows::{PredictedRows, UnfamiliarValues};
 pub use predictions::Predictions;
 pub use preprocessing::{
     FarValues, MissingValues, NumberColumn, Preprocessed, PreprocessedError, Preprocessing, PreprocessingOptions, UnseenValues,

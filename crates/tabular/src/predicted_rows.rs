@@ -8,7 +8,7 @@ use crate::columns::Columns;
 use crate::error::Error;
 use crate::model::TabularModel;
 use crate::predictions::Predictions;
-use crate::preprocessing::{FarValues, MissingValues, UnseenValues};
+use crate::preprocessing::{FarValues, MissingValues, Preprocessed, UnseenValues};
 
 /// The predictions of rows, and what of these rows the model does not know: [`TabularModel::predict_file`].
 #[derive(Debug, Clone, PartialEq)]
@@ -16,12 +16,26 @@ use crate::preprocessing::{FarValues, MissingValues, UnseenValues};
 pub struct PredictedRows {
     /// The predictions.
     pub predictions: Predictions,
+    /// What the model does not know.
+    pub unfamiliar: UnfamiliarValues,
+}
+
+/// What of some rows did not occur in the training of the model that reads or predicts them.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct UnfamiliarValues {
     /// The columns with values that did not occur in training, which count as missing.
     pub unseen: Vec<UnseenValues>,
     /// The columns with numbers that are far from those of training: what is predicted from them is arbitrary.
     pub far: Vec<FarValues>,
     /// The columns with missing values of which training had none, or without any value.
     pub missing: Vec<MissingValues>,
+}
+
+impl UnfamiliarValues {
+    pub(super) fn of<S: RowSource<Feature: FeedElement>>(rows: &Preprocessed<S>) -> Result<Self, Error> {
+        Ok(Self { unseen: rows.unseen_values()?, far: rows.far_values()?, missing: rows.missing_values()? })
+    }
 }
 
 impl TabularModel {
@@ -49,13 +63,13 @@ impl TabularModel {
     /// std::fs::write(&path, "id,rooms\nA1,3\nA2,3000\n")?;
     /// let predicted = TabularModel::load(&prices)?.predict_file(&Device::best()?, &path)?;
     /// assert_eq!(predicted.predictions.n_rows(), 2);
-    /// assert_eq!((predicted.far[0].column.as_str(), predicted.far[0].n_rows), ("rooms", 1));
+    /// assert_eq!((predicted.unfamiliar.far[0].column.as_str(), predicted.unfamiliar.far[0].n_rows), ("rooms", 1));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn predict_file(&self, device: &Device, file: impl AsRef<Path>) -> Result<PredictedRows, Error> {
         let rows = self.read_rows(file)?;
         let predictions = self.predictor(device)?.predict(&rows.columns, &rows.table)?;
-        Ok(PredictedRows { predictions, unseen: rows.unseen, far: rows.far, missing: rows.missing })
+        Ok(PredictedRows { predictions, unfamiliar: rows.unfamiliar })
     }
 
     /// The same for rows whose columns are `columns`. Labels are ignored.
@@ -69,8 +83,7 @@ impl TabularModel {
         columns: &Columns,
         rows: &S,
     ) -> Result<PredictedRows, Error> {
-        let over = self.preprocessing().over(columns, rows)?;
-        let (unseen, far, missing) = (over.unseen_values()?, over.far_values()?, over.missing_values()?);
-        Ok(PredictedRows { predictions: self.predictor(device)?.predict(columns, rows)?, unseen, far, missing })
+        let unfamiliar = UnfamiliarValues::of(&self.preprocessing().over(columns, rows)?)?;
+        Ok(PredictedRows { predictions: self.predictor(device)?.predict(columns, rows)?, unfamiliar })
     }
 }

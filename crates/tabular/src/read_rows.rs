@@ -11,7 +11,7 @@ use crate::columns::Columns;
 use crate::detect::is_table;
 use crate::error::{Error, WrongValue};
 use crate::model::TabularModel;
-use crate::preprocessing::{FarValues, MissingValues, UnseenValues};
+use crate::predicted_rows::UnfamiliarValues;
 use crate::reading::Decoding;
 use crate::scratch::import_to_memory;
 use crate::text_options::TextOptions;
@@ -24,12 +24,8 @@ pub struct TabularRows {
     pub table: Arc<Table>,
     /// Their columns.
     pub columns: Columns,
-    /// The columns with values that did not occur in training.
-    pub unseen: Vec<UnseenValues>,
-    /// The columns with numbers that are far from those of training.
-    pub far: Vec<FarValues>,
-    /// The columns with missing values of which training had none, or without any value.
-    pub missing: Vec<MissingValues>,
+    /// What the model does not know of them.
+    pub unfamiliar: UnfamiliarValues,
 }
 
 impl TabularModel {
@@ -48,7 +44,7 @@ impl TabularModel {
     ///
     /// let model = TabularModel::load("prices")?;
     /// let rows = model.read_rows("new_houses.csv")?;
-    /// rows.unseen.iter().for_each(|unseen| eprintln!("{unseen}"));
+    /// rows.unfamiliar.unseen.iter().for_each(|unseen| eprintln!("{unseen}"));
     /// let predictions = model.predictor(&Device::best()?)?.predict(&rows.columns, &rows.table)?;
     /// # Ok::<(), brisk_tabular::Error>(())
     /// ```
@@ -108,8 +104,8 @@ impl TabularModel {
             (table, columns)
         };
         let over = self.preprocessing().over(&columns, &table).map_err(|error| in_file(error, path, csv.as_ref()))?;
-        let (unseen, far, missing) = (over.unseen_values()?, over.far_values()?, over.missing_values()?);
-        Ok(TabularRows { table: Arc::new(table), columns, unseen, far, missing })
+        let unfamiliar = UnfamiliarValues::of(&over)?;
+        Ok(TabularRows { table: Arc::new(table), columns, unfamiliar })
     }
 
     /// Whether [`read_rows`](Self::read_rows) reads the same table of a file for both models.
@@ -122,9 +118,8 @@ impl TabularModel {
 
     /// Rows that were read by a model that [reads like](Self::reads_like) this one.
     pub(super) fn known_rows(&self, rows: &TabularRows) -> Result<TabularRows, Error> {
-        let over = self.preprocessing().over(&rows.columns, &rows.table)?;
-        let (unseen, far, missing) = (over.unseen_values()?, over.far_values()?, over.missing_values()?);
-        Ok(TabularRows { table: rows.table.clone(), columns: rows.columns.clone(), unseen, far, missing })
+        let unfamiliar = UnfamiliarValues::of(&self.preprocessing().over(&rows.columns, &rows.table)?)?;
+        Ok(TabularRows { table: rows.table.clone(), columns: rows.columns.clone(), unfamiliar })
     }
 }
 

@@ -156,9 +156,8 @@ impl TabularModels {
     /// As [`TabularModel::predict_file`].
     pub fn predict_file(&self, device: &Device, file: impl AsRef<Path>) -> Result<Vec<PredictedRows>, Error> {
         let rows = self.read(file.as_ref(), None, &mut || ())?;
-        let predicted = self.models.iter().zip(rows).map(|(model, TabularRows { table, columns, unseen, far, missing })| {
-            let predictions = model.predictor(device)?.predict(&columns, &table)?;
-            Ok(PredictedRows { predictions, unseen, far, missing })
+        let predicted = self.models.iter().zip(rows).map(|(model, TabularRows { table, columns, unfamiliar })| {
+            Ok(PredictedRows { predictions: model.predictor(device)?.predict(&columns, &table)?, unfamiliar })
         });
         predicted.collect()
     }

@@ -53,7 +53,7 @@ impl TextOptions {
             (is_text || self.decimal == Decimal::Point, "decimal"),
             (has_names || self.missing_values.is_empty(), "missing_values"),
         ];
-        options.into_iter().try_for_each(|(is_used, option)| check_used(is_used, path, option, format))
+        options.into_iter().try_for_each(|(is_used, option)| check_used(is_used, path, option, format.description()))
     }
 
     /// These options, in those of an import.
@@ -66,19 +66,8 @@ impl TextOptions {
     }
 }
 
-pub(super) fn check_used(is_used: bool, path: &Path, option: &'static str, format: Format) -> Result<(), Error> {
-    if is_used {
-        return Ok(());
-    }
-    let format = match format {
-        Format::Svmlight => "svmlight",
-        Format::Npy => "numpy's arrays",
-        Format::Idx => "IDX",
-        Format::Cifar => "CIFAR",
-        Format::Images => "images",
-        Format::Arrow => "Arrow",
-        Format::Parquet => "Parquet",
-        _ => "this format",
-    };
-    Err(Error::UnusedOption { path: path.to_owned(), option, format })
+/// # Errors
+/// [`Error::UnusedOption`] unless the option is used or has its default.
+pub(super) fn check_used(is_used: bool, path: &Path, option: &'static str, format: &'static str) -> Result<(), Error> {
+    if is_used { Ok(()) } else { Err(Error::UnusedOption { path: path.to_owned(), option, format }) }
 }

@@ -14,12 +14,16 @@ impl Validated {
         n_effective(self.labels.len(), self.weights.as_deref())
     }
 
-    /// Adds rows of the same source.
-    pub(super) fn add(&mut self, others: Self) {
-        self.outputs.extend(others.outputs);
-        self.labels.extend(others.labels);
-        if let Some(weights) = others.weights {
-            self.weights.get_or_insert_default().extend(weights);
+    /// All rows of several sets of the same source.
+    pub(super) fn of_all<'a>(sets: impl Iterator<Item = &'a Self>) -> Self {
+        let mut all = Self::default();
+        for Self { outputs, labels, weights } in sets {
+            all.outputs.extend(outputs);
+            all.labels.extend(labels);
+            if let Some(weights) = weights {
+                all.weights.get_or_insert_default().extend(weights);
+            }
         }
+        all
     }
 }

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use brisk_table::printable;
+use brisk_table::{ImportWarning, Remedy, printable};
 
 use crate::reading::shortest;
 
@@ -10,6 +10,8 @@ use crate::reading::shortest;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum TabularWarning {
+    /// What the import of the file found; its label is the target.
+    Import(ImportWarning),
     /// Text whose values are nearly all different was left out.
     Identifier {
         /// The column.
@@ -36,53 +38,15 @@ pub enum TabularWarning {
         /// The column.
         column: String,
     },
-    /// A column counts the rows, as an index does.
-    Sequence {
-        /// The column.
-        column: String,
-    },
-    /// All rows have the same value, which says nothing about the target.
-    Constant {
-        /// The column.
-        column: String,
-    },
-    /// A column alone predicts the target: see [`brisk_table::predicts_label`].
-    PredictsTarget {
-        /// The column.
-        column: String,
-    },
     /// A column alone decides the predictions of the trained model: [`Importance::decisive`](crate::Importance::decisive).
     DecidesTarget {
         /// The column.
         column: String,
     },
-    /// Two values or classes that differ only in case, blanks or a final full stop.
-    Similar {
-        /// The column.
-        column: String,
-        /// The two texts.
-        texts: [String; 2],
-    },
     /// Numbers of which some have leading zeros are categories.
     Codes {
         /// The column.
         column: String,
-    },
-    /// Numbers that differ less than `f32` can tell.
-    Imprecise {
-        /// The column.
-        column: String,
-        /// One of the numbers.
-        example: f64,
-        /// What it became.
-        stored: f64,
-    },
-    /// Numbers that are too small for `f32`: they lose digits, or become 0.
-    Tiny {
-        /// The column.
-        column: String,
-        /// One of the numbers.
-        example: f64,
     },
     /// A number that is so far from all others that they become nearly equal when the column is standardised, or that is probably
     /// a word for a missing value, such as -9999.
@@ -120,29 +84,6 @@ pub enum TabularWarning {
         /// How many rows there are.
         n_all: u64,
     },
-    /// A value that has whole rows in it, as the text between two stray quotes has.
-    RowsInCell {
-        /// The column.
-        column: String,
-        /// How many lines the value has.
-        n_lines: usize,
-    },
-    /// The first row was read as numbers although it looks like the names of columns.
-    NumbersAsNames {
-        /// The name of the first column, which is not in the file.
-        column: String,
-        /// The line.
-        line: u64,
-        /// Its cells.
-        cells: String,
-    },
-    /// The first row was read as the names of columns, but each of them is also a value of its column.
-    ValuesAsNames {
-        /// The first of them.
-        column: String,
-        /// All of them.
-        cells: String,
-    },
     /// Numbers whose decimal mark may be a separator between thousands: [`brisk_table::ColumnSurvey::thousands`].
     Thousands {
         /// The column.
@@ -160,48 +101,40 @@ pub enum TabularWarning {
 }
 
 impl TabularWarning {
-    /// The column.
-    pub fn column(&self) -> &str {
+    /// The column; `None` for what is about the first row.
+    pub fn column(&self) -> Option<&str> {
         match self {
+            Self::Import(warning) => warning.columns().first().map(String::as_str),
             Self::Identifier { column, .. }
             | Self::Empty { column }
             | Self::OtherDates { column, .. }
             | Self::Index { column }
-            | Self::Sequence { column }
-            | Self::Constant { column }
-            | Self::PredictsTarget { column }
             | Self::DecidesTarget { column }
-            | Self::Similar { column, .. }
             | Self::Codes { column }
-            | Self::Imprecise { column, .. }
-            | Self::Tiny { column, .. }
             | Self::Outlier { column, .. }
             | Self::Unlabelled { column, .. }
             | Self::RareClass { column, .. }
-            | Self::RowsInCell { column, .. }
-            | Self::NumbersAsNames { column, .. }
-            | Self::ValuesAsNames { column, .. }
             | Self::Thousands { column, .. }
-            | Self::Rounded { column, .. } => column,
+            | Self::Rounded { column, .. } => Some(column),
         }
     }
 
     /// The option that changes it.
     pub fn remedy(&self) -> TabularRemedy {
         match self {
+            Self::Import(warning) => match warning.remedies() {
+                [Remedy::DropColumn, ..] => TabularRemedy::Drop,
+                [Remedy::SubtractOffset | Remedy::ScaleColumn, ..] => TabularRemedy::Scale,
+                [Remedy::HeaderPresent, ..] => TabularRemedy::Header,
+                [Remedy::MakeCategorical, ..] => TabularRemedy::Categorical,
+                _ => TabularRemedy::Correct,
+            },
             Self::Index { .. } => TabularRemedy::KeepIndex,
-            Self::Sequence { .. } | Self::Constant { .. } | Self::PredictsTarget { .. } | Self::DecidesTarget { .. } => {
-                TabularRemedy::Drop
+            Self::DecidesTarget { .. } => TabularRemedy::Drop,
+            Self::Unlabelled { .. } | Self::RareClass { .. } | Self::Thousands { .. } | Self::Empty { .. } => {
+                TabularRemedy::Correct
             }
-            Self::Similar { .. }
-            | Self::RowsInCell { .. }
-            | Self::Unlabelled { .. }
-            | Self::RareClass { .. }
-            | Self::Thousands { .. }
-            | Self::Empty { .. } => TabularRemedy::Correct,
-            Self::Imprecise { .. } | Self::Tiny { .. } => TabularRemedy::Scale,
             Self::Outlier { .. } => TabularRemedy::MissingValue,
-            Self::NumbersAsNames { .. } | Self::ValuesAsNames { .. } => TabularRemedy::Header,
             _ => TabularRemedy::Categorical,
         }
     }
@@ -230,23 +163,12 @@ pub enum TabularRemedy {
 
 impl fmt::Display for TabularWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Self::NumbersAsNames { line, cells, .. } = self {
-            let cells = printable(cells);
-            return write!(f, "line {line} was read as a row, but its numbers look like names of columns: {cells}");
+        if let Self::Import(warning) = self {
+            return f.write_str(&warning.problem());
         }
-        if let Self::ValuesAsNames { cells, .. } = self {
-            let cells = printable(cells);
-            return write!(f, "the first row was read as names of columns, but each is a value of its column as well: {cells}");
-        }
-        write!(f, "column `{}` ", printable(self.column()))?;
+        write!(f, "column `{}` ", printable(self.column().unwrap_or_default()))?;
         match self {
-            Self::NumbersAsNames { .. } | Self::ValuesAsNames { .. } => Ok(()),
-            Self::Imprecise { example, stored, .. } => {
-                write!(f, "has numbers that differ less than f32 can tell: {example} became {stored}")
-            }
-            Self::Tiny { example, .. } => {
-                write!(f, "has numbers that are too small for f32, such as {example:e}")
-            }
+            Self::Import(_) => Ok(()),
             Self::Unlabelled { n_rows, n_all, .. } => {
                 write!(f, "has no value in {n_rows} of {n_all} rows, which are left out")
             }
@@ -254,9 +176,6 @@ impl fmt::Display for TabularWarning {
                 let rows = if *n_rows == 1 { "row" } else { "rows" };
                 let (value, [min, max]) = (printable(value), [min, max].map(|other| shortest(*other)));
                 write!(f, "has {value} in {n_rows} {rows}, first in {counted} {first}, far from all others, {min} to {max}")
-            }
-            Self::RowsInCell { n_lines, .. } => {
-                write!(f, "has a value of {n_lines} lines that look like rows, as between two stray quotes")
             }
             Self::RareClass { class, n_rows, n_all, .. } => {
                 write!(f, "has the class {:?} in {n_rows} of {n_all} rows", printable(class))
@@ -269,14 +188,8 @@ impl fmt::Display for TabularWarning {
             }
             Self::Empty { .. } => f.write_str("is left out: it has no value in any row"),
             Self::Index { .. } => f.write_str("is left out: it is the index of a data frame"),
-            Self::Sequence { .. } => f.write_str("counts the rows, as an index does"),
-            Self::Constant { .. } => f.write_str("has the same value in all rows"),
-            Self::PredictsTarget { .. } => f.write_str("alone predicts the target; is it known before the target is?"),
             Self::DecidesTarget { .. } => {
                 f.write_str("alone decides the predictions, which are nearly without errors; is it known before the target is?")
-            }
-            Self::Similar { texts: [a, b], .. } => {
-                write!(f, "has both {:?} and {:?}, which are different values", printable(a), printable(b))
             }
             Self::Codes { .. } => f.write_str("has numbers with leading zeros, which are read as categories"),
             Self::Thousands { example, .. } => {

@@ -78,16 +78,7 @@ impl Trainer<'_> {
         let feed = self.training_batches(model, feed)?;
         let scale = Standardisation::none(train.n_cols());
         let optimizer = self.make_optimizer(params)?;
-        let step_config = StepConfig {
-            precision: config.precision,
-            scaler: config.scaler,
-            clip: config.clip,
-            accumulate: config.accumulate,
-            detect_anomaly: false,
-            seed: config.seed,
-            record_grad_norms: false,
-            n_batches: None,
-        };
+        let step_config = StepConfig { detect_anomaly: false, record_grad_norms: false, ..StepConfig::of(config) };
         let ema = config.ema.map(|config| Ema::new(params, config));
         let replicas = DataParallel::single();
         let trained = [Trained { params, optimizer: &*optimizer, ema: ema.as_ref() }];

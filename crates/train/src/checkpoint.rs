@@ -160,6 +160,11 @@ impl Checkpoint {
         found.and_then(|found| found.parse().ok()).ok_or_else(|| self.foreign_metadata(key, expected))
     }
 
+    /// The same; `None` if there is no string of this name.
+    pub(crate) fn metadata_if_any<T: FromStr>(&self, key: &str, expected: &'static str) -> Result<Option<T>, Error> {
+        self.has_metadata(key).then(|| self.metadata(key, expected)).transpose()
+    }
+
     fn foreign_metadata(&self, key: &str, expected: &'static str) -> Error {
         let found = self.metadata.get(key).map_or("missing".to_owned(), |found| format!("{found:?}"));
         self.entry("metadata", key, found, expected)

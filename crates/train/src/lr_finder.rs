@@ -64,16 +64,7 @@ impl Trainer<'_> {
         let params = &model.params().detached()?;
         let optimizer = self.make_optimizer(params)?;
         let rate = |step: usize| RATES[0] * (RATES[1] / RATES[0]).powf(step as f64 / (N_STEPS - 1) as f64);
-        let step_config = StepConfig {
-            precision: config.precision,
-            scaler: config.scaler,
-            clip: config.clip,
-            accumulate: config.accumulate,
-            detect_anomaly: false,
-            seed: config.seed,
-            record_grad_norms: false,
-            n_batches: None,
-        };
+        let step_config = StepConfig { detect_anomaly: false, record_grad_norms: false, ..StepConfig::of(config) };
         let step = Step::over(device, &feed, &scale)
             .config(step_config)
             .train(params, &*optimizer, &Schedule::from_fn(move |step, _| rate(step.min(N_STEPS - 1))))

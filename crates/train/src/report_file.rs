@@ -225,10 +225,9 @@ const RATES: &str = "report.rates";
 
 /// The history in a checkpoint; empty if it has none.
 fn history_of(checkpoint: &Checkpoint) -> Result<RunHistory, Error> {
-    if !checkpoint.has_metadata(HISTORY) {
+    let Some(mut history) = checkpoint.metadata_if_any::<RunHistory>(HISTORY, "the history of a run")? else {
         return Ok(RunHistory::default());
-    }
-    let mut history: RunHistory = checkpoint.metadata(HISTORY, "the history of a run")?;
+    };
     for (name, values) in [(LOSSES, &mut history.losses), (RATES, &mut history.learning_rates)] {
         let len = checkpoint.tensors().find(|(found, ..)| *found == name).map_or(0, |(_, shape, _)| shape.iter().product());
         *values = checkpoint.f32(name, &[len])?.to_vec();

@@ -170,22 +170,14 @@ impl RunState {
         run.n_epochs = checkpoint.metadata("epoch", "a number of epochs")?;
         run.n_steps = checkpoint.metadata("step", "a number of steps")?;
         run.early_stopping.state = checkpoint.metadata("early_stopping", "the state of early stopping")?;
-        if checkpoint.has_metadata("seconds") {
-            run.seconds = checkpoint.metadata("seconds", "a number of seconds")?;
-        }
-        if checkpoint.has_metadata(KEPT) {
-            run.kept = checkpoint.metadata::<Placement>(KEPT, "epochs and values, such as `3:0.91 4+120:0.9`")?.0;
-        }
+        run.seconds = checkpoint.metadata_if_any("seconds", "a number of seconds")?.unwrap_or(run.seconds);
+        let kept = checkpoint.metadata_if_any(KEPT, "epochs and values, such as `3:0.91 4+120:0.9`")?;
+        run.kept = kept.map_or_else(Vec::new, |Placement(kept)| kept);
         run.last_value = checkpoint.metadata(watched, "a number")?;
-        run.n_log_rows = run.n_epochs;
-        if checkpoint.has_metadata(LOG_ROWS) {
-            run.n_log_rows = checkpoint.metadata(LOG_ROWS, "a number of rows")?;
-        }
-        if checkpoint.has_metadata(VALIDATED) {
-            run.is_validated = checkpoint.metadata(VALIDATED, "true or false")?;
-        }
-        if checkpoint.has_metadata("batch") {
-            run.n_batches = checkpoint.metadata("batch", "a number of batches")?;
+        run.n_log_rows = checkpoint.metadata_if_any(LOG_ROWS, "a number of rows")?.unwrap_or(run.n_epochs);
+        run.is_validated = checkpoint.metadata_if_any(VALIDATED, "true or false")?.unwrap_or(false);
+        if let Some(n_batches) = checkpoint.metadata_if_any("batch", "a number of batches")? {
+            run.n_batches = n_batches;
             run.n_skipped = checkpoint.metadata("skipped", "a number of steps")?;
             run.losses = checkpoint.f32(LOSSES, &[run.n_batches])?.to_vec();
             run.loss_weights = match checkpoint.contains(LOSS_WEIGHTS) {
@@ -193,10 +185,8 @@ impl RunState {
                 false => vec![1.0; run.n_batches],
             };
         }
-        run.best = if checkpoint.has_metadata(BEST_EPOCH) {
-            let within = checkpoint.has_metadata(BEST_BATCH);
-            let batch = within.then(|| checkpoint.metadata(BEST_BATCH, "a batch")).transpose()?;
-            let at = Position::of(checkpoint.metadata(BEST_EPOCH, "an epoch")?, batch);
+        run.best = if let Some(epoch) = checkpoint.metadata_if_any(BEST_EPOCH, "an epoch")? {
+            let at = Position::of(epoch, checkpoint.metadata_if_any(BEST_BATCH, "a batch")?);
             let value = checkpoint.metadata(BEST_VALUE, "a number")?;
             Some(Best::of(checkpoint, at, value, params, best_name)?)
         } else if run.position() == Position::default() || run.last_value.is_nan() {

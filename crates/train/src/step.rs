@@ -55,6 +55,7 @@ use crate::feed::{BatchTensors, CountFrom, Feed};
 use crate::gradient_clip::GradientClip;
 use crate::rows::RowNames;
 use crate::standardisation::Standardisation;
+use crate::trainer_config::TrainerConfig;
 
 /// Settings shared by the steps of trainers and of your own loops.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -71,6 +72,14 @@ pub(crate) struct StepConfig {
     pub(crate) record_grad_norms: bool,
     /// Batches of an epoch; all batches of the feed if `None`.
     pub(crate) n_batches: Option<usize>,
+}
+
+impl StepConfig {
+    /// Those of a run, for all batches of an epoch.
+    pub(crate) fn of(config: &TrainerConfig) -> Self {
+        let &TrainerConfig { precision, scaler, clip, accumulate, detect_anomaly, record_grad_norms, seed, .. } = config;
+        Self { precision, scaler, clip, accumulate, detect_anomaly, seed, record_grad_norms, n_batches: None }
+    }
 }
 
 /// The parameters that a step trains, with their optimizer and schedule.
@@ -251,21 +260,11 @@ pub struct StepBuilder<'s, 'a> {
 impl<'a> Step<'a> {
     /// Starts the set-up of a step over the batches of `feed`, whose columns are standardised by `scale`.
     pub fn over<'s>(device: &Device, feed: &Feed<'a>, scale: &Standardisation) -> StepBuilder<'s, 'a> {
-        let config = StepConfig {
-            precision: Precision::F32,
-            scaler: GradScalerConfig::default(),
-            clip: None,
-            accumulate: 1,
-            detect_anomaly: false,
-            seed: 0,
-            record_grad_norms: false,
-            n_batches: None,
-        };
         StepBuilder {
             device: device.clone(),
             feed: feed.clone(),
             scale: scale.clone(),
-            config,
+            config: StepConfig::of(&TrainerConfig::default()),
             trained: Vec::new(),
             schedules: Vec::new(),
             frozen: Vec::new(),

@@ -84,27 +84,30 @@ const MAX_SECTIONS: usize = 240;
 
 /// How the rows of a source are read: in sections of consecutive rows, and those in the blocks of the digest. A source whose rows
 /// change in between is asked once.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Sections {
+#[derive(Debug)]
+pub(crate) struct Pass<'a, S> {
+    set: &'static str,
+    source: &'a S,
+    wanted: &'a Wanted<'a>,
     layout: Layout,
     block_rows: usize,
     n_blocks: usize,
-    pub(crate) n: usize,
+    pub(crate) n_sections: usize,
 }
 
-impl Sections {
-    pub(crate) fn of<S: RowSource>(source: &S) -> Self {
+impl<'a, S: RowSource<Feature: FeedElement>> Pass<'a, S> {
+    pub(crate) fn over(set: &'static str, source: &'a S, wanted: &'a Wanted<'a>) -> Self {
         let (layout, block_rows) = (source.layout(), RowDigest::block_rows(source));
         let n_blocks = layout.n_rows.div_ceil(block_rows);
-        Self { layout, block_rows, n_blocks, n: n_blocks.min(MAX_SECTIONS) }
+        Self { set, source, wanted, layout, block_rows, n_blocks, n_sections: n_blocks.min(MAX_SECTIONS) }
     }
 
     /// The first block of a section; the number of blocks for that after the last.
-    fn first_block(self, section: usize) -> usize {
-        section * self.n_blocks / self.n.max(1)
+    fn first_block(&self, section: usize) -> usize {
+        section * self.n_blocks / self.n_sections.max(1)
     }
 
-    fn rows(self, blocks: Range<usize>) -> Range<usize> {
+    fn rows(&self, blocks: Range<usize>) -> Range<usize> {
         let first_row = |block: usize| self.layout.n_rows.min(block * self.block_rows);
         first_row(blocks.start)..first_row(blocks.end)
     }
@@ -117,80 +120,135 @@ impl Sections {
 pub(crate) fn moments_of<S: RowSource<Feature: FeedElement>>(set: &'static str, source: &S) -> Result<Moments, Error> {
     let mut moments = Moments::new(source.n_cols());
     let wanted = Wanted { moments: true, weights: false, columns: &[], batch_rows: 1 };
-    let sections = Sections::of(source);
-    for section in (0..sections.n).step_by(BLOCKS_AT_A_TIME) {
-        let mut found = Findings::default();
-        found.read(set, source, &wanted, &sections, section..sections.n.min(section + BLOCKS_AT_A_TIME))?;
+    let pass = Pass::over(set, source, &wanted);
+    for section in (0..pass.n_sections).step_by(BLOCKS_AT_A_TIME) {
+        let found = pass.read(section..pass.n_sections.min(section + BLOCKS_AT_A_TIME))?;
         match found.wrong.iter().find(|wrong| wrong.kind == NON_FINITE) {
-            Some(wrong) => return Err(wrong.error(set, source, &wanted)),
+            Some(wrong) => return Err(pass.error(*wrong)),
             None => merge_sections(&mut moments, &found.moments),
         }
     }
     Ok(moments)
 }
 
-impl Findings {
+impl<S: RowSource<Feature: FeedElement>> Pass<'_, S> {
     /// Reads some sections, on all threads of the current rayon pool. Meanwhile the source verifies that its rows have not
     /// changed since they were written.
     ///
     /// # Errors
     /// [`Error::Rows`] if the source fails, or its rows are damaged.
-    pub(crate) fn of<S: RowSource<Feature: FeedElement>>(
-        set: &'static str,
-        source: &S,
-        wanted: &Wanted<'_>,
-        sections: &Sections,
-        which: Range<usize>,
-    ) -> Result<Self, Error> {
-        let mut found = Self::default();
-        let (intact, read) = rayon::join(|| source.check_intact(), || found.read(set, source, wanted, sections, which));
-        intact.map_err(|error| failed(set, &error))?;
-        read.map(|()| found)
+    pub(crate) fn checked(&self, which: Range<usize>) -> Result<Findings, Error> {
+        let (intact, found) = rayon::join(|| self.source.check_intact(), || self.read(which));
+        intact.map_err(|error| failed(self.set, &error))?;
+        found
     }
 
-    fn read<S: RowSource<Feature: FeedElement>>(
-        &mut self,
-        set: &'static str,
-        source: &S,
-        wanted: &Wanted<'_>,
-        sections: &Sections,
-        which: Range<usize>,
-    ) -> Result<(), Error> {
-        let Layout { n_cols, has_weights, .. } = sections.layout;
+    fn read(&self, which: Range<usize>) -> Result<Findings, Error> {
+        let Self { source, wanted, .. } = self;
+        let Layout { n_cols, has_weights, .. } = self.layout;
+        let mut found = Findings::default();
         let n_moments = if wanted.moments { n_cols } else { 0 };
-        let (mut block, end) = (sections.first_block(which.start), sections.first_block(which.end));
-        let at_once = |block: usize| sections.rows(block.min(end)..end.min(block + BLOCKS_AT_A_TIME));
-        let mut memory = RowMemory::new(sections.layout, at_once(block).len().max(1));
+        let (mut block, end) = (self.first_block(which.start), self.first_block(which.end));
+        let at_once = |block: usize| self.rows(block.min(end)..end.min(block + BLOCKS_AT_A_TIME));
+        let mut memory = RowMemory::new(self.layout, at_once(block).len().max(1));
         let (mut section, mut moments) = (which.start, Moments::new(n_moments));
         source.hint(RowSelection::Range(at_once(block)), Hint::WillNeed);
         while block < end {
             // A source on a server reads the next rows meanwhile.
             source.hint(RowSelection::Range(at_once(block + BLOCKS_AT_A_TIME)), Hint::WillNeed);
             let rows = at_once(block);
-            for (digest, of_block, wrong) in of_blocks(set, source, wanted, sections, rows.clone(), &mut memory)? {
-                self.blocks.push(digest);
+            for (digest, of_block, wrong) in self.of_blocks(rows.clone(), &mut memory)? {
+                found.blocks.push(digest);
                 moments.merge(&of_block);
-                self.note(&wrong);
+                found.note(&wrong);
                 block += 1;
-                if block == sections.first_block(section + 1) {
+                if block == self.first_block(section + 1) {
                     let moments = std::mem::replace(&mut moments, Moments::new(n_moments));
                     if wanted.moments {
-                        self.moments.push(moments.count);
-                        self.moments.extend(moments.mean.iter().chain(&moments.squares));
+                        found.moments.push(moments.count);
+                        found.moments.extend(moments.mean.iter().chain(&moments.squares));
                     }
                     section += 1;
                 }
             }
             let read = memory.chunk(rows.start, rows.len());
-            self.labels.extend_from_slice(read.labels);
-            self.weight_sums.extend(has_weights.then(|| read.weights.iter().map(|&weight| f64::from(weight)).sum::<f64>()));
+            found.labels.extend_from_slice(read.labels);
+            found.weight_sums.extend(has_weights.then(|| read.weights.iter().map(|&weight| f64::from(weight)).sum::<f64>()));
             if wanted.weights {
-                self.weights.extend_from_slice(read.weights);
+                found.weights.extend_from_slice(read.weights);
             }
         }
-        Ok(())
+        Ok(found)
     }
 
+    /// The digest, the moments and the wrong values of each block of some rows, which are read into `memory`.
+    fn of_blocks(
+        &self,
+        rows: Range<usize>,
+        memory: &mut RowMemory<S::Feature>,
+    ) -> Result<Vec<(u64, Moments, Vec<Wrong>)>, Error> {
+        let &Self { set, source, wanted, ref layout, block_rows, .. } = self;
+        let mut rest = memory.buffers(rows.len());
+        let blocks: Vec<_> = rows
+            .clone()
+            .step_by(block_rows)
+            .map(|start| {
+                let block = start..rows.end.min(start + block_rows);
+                let (into, others) = std::mem::take(&mut rest).split_at(block.len(), layout);
+                rest = others;
+                (block, into)
+            })
+            .collect();
+        let read = blocks.into_par_iter().map(|(rows, mut into)| {
+            source.gather(RowSelection::Range(rows.clone()), into.reborrow()).map_err(|error| failed(set, &error))?;
+            let read = into.chunk(rows.start);
+            let mut moments = Moments::new(if wanted.moments { layout.n_cols } else { 0 });
+            if wanted.moments {
+                moments.add(read.features);
+            }
+            Ok((RowDigest::of_block(&read), moments, Wrong::in_rows(&read, layout, wanted)))
+        });
+        read.collect()
+    }
+
+    /// What follows from the findings in all sections.
+    pub(crate) fn survey(&self, found: Findings) -> Survey {
+        let &Self { set, source, wanted, .. } = self;
+        let first = |kinds: &[u32]| {
+            let wrong = found.wrong.iter().filter(|wrong| kinds.contains(&wrong.kind)).min_by_key(|wrong| wrong.row);
+            wrong.map(|wrong| self.error(*wrong))
+        };
+        let moments = wanted.moments.then(|| {
+            let mut moments = Moments::new(source.n_cols());
+            merge_sections(&mut moments, &found.moments);
+            moments
+        });
+        let all_zero = !found.weight_sums.is_empty() && found.weight_sums.iter().sum::<f64>() == 0.0;
+        let wrong_code_or_weight = first(&[CODE, WEIGHT, HEAVY]);
+        Survey {
+            digest: RowDigest::of_blocks(source, &found.blocks),
+            non_finite: first(&[NON_FINITE]),
+            wrong_code_or_weight: wrong_code_or_weight.or_else(|| all_zero.then(|| all_weights_are_zero(set, source.n_rows()))),
+            moments,
+            labels: found.labels,
+            weights: found.weights,
+        }
+    }
+
+    fn error(&self, Wrong { kind, row, column, value }: Wrong) -> Error {
+        let &Self { set, source, wanted, .. } = self;
+        let (row, column) = (source_row(source, row as usize), column as usize);
+        let number = f32::from_bits(value);
+        match kind {
+            NON_FINITE => non_finite(set, row, column, source.names().column(column), number),
+            CODE => unknown_code(set, row, column, value, wanted.columns[column].n_codes),
+            WEIGHT => weight_range(set, row, number),
+            _ => heavy_weight(set, row, number, wanted.largest_weight(source.n_rows()), wanted.batch_rows),
+        }
+    }
+}
+
+impl Findings {
     /// Keeps the first value of each kind.
     pub(crate) fn note(&mut self, wrong: &[Wrong]) {
         for found in wrong {
@@ -199,61 +257,6 @@ impl Findings {
             }
         }
     }
-
-    /// What follows from the findings in all sections of a source.
-    pub(crate) fn survey<S: RowSource<Feature: FeedElement>>(self, set: &'static str, source: &S, wanted: &Wanted<'_>) -> Survey {
-        let first = |kinds: &[u32]| {
-            let wrong = self.wrong.iter().filter(|wrong| kinds.contains(&wrong.kind)).min_by_key(|wrong| wrong.row);
-            wrong.map(|wrong| wrong.error(set, source, wanted))
-        };
-        let moments = wanted.moments.then(|| {
-            let mut moments = Moments::new(source.n_cols());
-            merge_sections(&mut moments, &self.moments);
-            moments
-        });
-        let all_zero = !self.weight_sums.is_empty() && self.weight_sums.iter().sum::<f64>() == 0.0;
-        let wrong_code_or_weight = first(&[CODE, WEIGHT, HEAVY]);
-        Survey {
-            digest: RowDigest::of_blocks(source, &self.blocks),
-            non_finite: first(&[NON_FINITE]),
-            wrong_code_or_weight: wrong_code_or_weight.or_else(|| all_zero.then(|| all_weights_are_zero(set, source.n_rows()))),
-            moments,
-            labels: self.labels,
-            weights: self.weights,
-        }
-    }
-}
-
-/// The digest, the moments and the wrong values of each block of some rows, which are read into `memory`.
-fn of_blocks<S: RowSource<Feature: FeedElement>>(
-    set: &'static str,
-    source: &S,
-    wanted: &Wanted<'_>,
-    &Sections { ref layout, block_rows, .. }: &Sections,
-    rows: Range<usize>,
-    memory: &mut RowMemory<S::Feature>,
-) -> Result<Vec<(u64, Moments, Vec<Wrong>)>, Error> {
-    let mut rest = memory.buffers(rows.len());
-    let blocks: Vec<_> = rows
-        .clone()
-        .step_by(block_rows)
-        .map(|start| {
-            let block = start..rows.end.min(start + block_rows);
-            let (into, others) = std::mem::take(&mut rest).split_at(block.len(), layout);
-            rest = others;
-            (block, into)
-        })
-        .collect();
-    let read = blocks.into_par_iter().map(|(rows, mut into)| {
-        source.gather(RowSelection::Range(rows.clone()), into.reborrow()).map_err(|error| failed(set, &error))?;
-        let read = into.chunk(rows.start);
-        let mut moments = Moments::new(if wanted.moments { layout.n_cols } else { 0 });
-        if wanted.moments {
-            moments.add(read.features);
-        }
-        Ok((RowDigest::of_block(&read), moments, Wrong::in_rows(&read, layout, wanted)))
-    });
-    read.collect()
 }
 
 /// Merges the moments of sections, one after the other, so that the result does not depend on which replica read them.
@@ -303,17 +306,6 @@ impl Wrong {
             add(HEAVY, row, 0, read.weights[row].to_bits());
         }
         wrong
-    }
-
-    fn error<S: RowSource>(self, set: &'static str, source: &S, wanted: &Wanted<'_>) -> Error {
-        let (row, column) = (source_row(source, self.row as usize), self.column as usize);
-        let number = f32::from_bits(self.value);
-        match self.kind {
-            NON_FINITE => non_finite(set, row, column, source.names().column(column), number),
-            CODE => unknown_code(set, row, column, self.value, wanted.columns[column].n_codes),
-            WEIGHT => weight_range(set, row, number),
-            _ => heavy_weight(set, row, number, wanted.largest_weight(source.n_rows()), wanted.batch_rows),
-        }
     }
 }
 

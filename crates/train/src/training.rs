@@ -226,12 +226,9 @@ impl<'a> Training<'a> {
         warnings.extend(of_iterates.then_some(Warning::StatisticsOfIterates));
         warnings.extend(of_parts.then(|| Warning::StatisticsOfReplica { n_replicas: replicas.world_size() }));
         let config = TrainerConfig { batch_rows: train.batch_rows(), ..config };
-        let TrainerConfig { precision, scaler, clip, accumulate, detect_anomaly, record_grad_norms, seed, .. } = config;
         let n_batches = config.limit_train_batches.map_or(Ok(train.n_batches()), |limit| limit.of(train.n_batches()))?;
         let check_interval = config.validate_within_epoch.map(|interval| interval.of(n_batches)).transpose()?;
-        let of_epoch = Some(n_batches);
-        let step_config =
-            StepConfig { precision, scaler, clip, accumulate, detect_anomaly, record_grad_norms, seed, n_batches: of_epoch };
+        let step_config = StepConfig { n_batches: Some(n_batches), ..StepConfig::of(&config) };
         let trained = [Trained { params, optimizer, ema: average.ema() }];
         let step = RecordedStep::record(&train, &scale, &step_config, &trained, &[], replicas, |batch, reduction, bound| {
             let outputs = batch.outputs(module, &bound[0], task);

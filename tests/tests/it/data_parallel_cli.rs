@@ -1,18 +1,23 @@
 //! The `data_parallel` example, called from the command line, with replicas that are threads.
 
 use std::fs;
-use std::path::PathBuf;
+use std::ops::Deref;
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use tempfile::TempDir;
 
 use crate::example::built;
-use crate::usage::check_usage_error;
+use crate::usage::{check_help, check_usage_error};
 
 /// A folder to train in.
-pub(crate) struct Place {
-    dir: TempDir,
+pub(crate) struct Place(crate::place::Place);
+
+impl Deref for Place {
+    type Target = crate::place::Place;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
 }
 
 /// A run of three epochs over few rows.
@@ -20,11 +25,7 @@ pub(crate) const RUN: [&str; 8] = ["--rows", "2000", "--epochs", "3", "--hidden"
 
 impl Place {
     pub(crate) fn new() -> Self {
-        Self { dir: tempfile::tempdir().expect("a folder for a while") }
-    }
-
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
+        Self(crate::place::Place::new())
     }
 
     /// `command` in this folder, on the CPU, with the run's options and `args`.
@@ -32,7 +33,7 @@ impl Place {
         // Without `--rows`, if there are other rows.
         let n_unused = if args.contains(&"--train") { 2 } else { 0 };
         command.args(&RUN[n_unused..]).args(["--data-dir", "data", "--runs", "runs"]).args(args);
-        command.current_dir(self.dir.path()).env("BRISK_DEVICE", "cpu").env("XDG_RUNTIME_DIR", self.dir.path());
+        command.current_dir(self.path("")).env("BRISK_DEVICE", "cpu").env("XDG_RUNTIME_DIR", self.path(""));
         command
     }
 
@@ -46,10 +47,6 @@ impl Place {
         let output = self.run(example, &[args, &["--json", "results.json"]].concat());
         assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
         self.json("results.json")
-    }
-
-    pub(crate) fn json(&self, name: &str) -> Value {
-        serde_json::from_slice(&fs::read(self.path(name)).expect("it was written")).expect("it is JSON")
     }
 
     /// The bytes of the best checkpoint of the run in `folder`.
@@ -83,28 +80,9 @@ pub(crate) fn check_same_auc(run: &Value, alone: &Value) {
 
 #[test]
 fn help_is_the_documentation() {
-    let output = Place::new().run("data_parallel", &["--help"]);
-    let help = String::from_utf8(output.stdout).expect("help is UTF-8");
-    assert!(output.status.success() && output.stderr.is_empty(), "{help}");
-    for option in [
-        "replicas",
-        "devices",
-        "wire",
-        "zero",
-        "checkpoint-files",
-        "bucket-mb",
-        "timeout",
-        "stream",
-        "train",
-        "batch",
-        "checkpoint-every",
-        "out",
-        "resume",
-        "runs",
-        "json",
-    ] {
-        assert!(help.contains(&format!("--{option} ")), "--{option} is missing in {help}");
-    }
+    let options = "replicas devices wire zero checkpoint-files bucket-mb timeout stream train batch checkpoint-every \
+        out resume runs json";
+    check_help("data_parallel", options);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The `higgs` example, called from the command line.
 
 use std::fs;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -9,14 +10,19 @@ use brisk_train::Checkpoint;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::example::built;
 use crate::run::noise;
 use crate::say::say;
-use crate::usage::check_usage_error;
+use crate::usage::{check_help, check_usage_error};
 
 /// A folder to work in, with valid files in it.
-struct Place {
-    dir: TempDir,
+struct Place(crate::place::Place);
+
+impl Deref for Place {
+    type Target = crate::place::Place;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
 }
 
 /// The header of the columns.
@@ -24,18 +30,10 @@ const HEADER: &str = "label,mass,angle,charge";
 
 impl Place {
     fn new() -> Self {
-        let place = Self { dir: tempfile::tempdir().expect("a folder for a while") };
+        let place = Self(crate::place::Place::new());
         place.csv("train.csv", |_, _| {});
         place.csv("test.csv", |_, _| {});
         place
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn write(&self, name: &str, content: impl AsRef<[u8]>) {
-        fs::write(self.path(name), content).expect("there is room for a small file");
     }
 
     /// Sixty rows of a label and three columns, each changed by `change`.
@@ -67,15 +65,8 @@ impl Place {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(built("higgs"));
-        command
-            .args(["--data-dir", "data", "--runs", "runs", "--epochs", "1", "--hidden", "8"])
-            .args(args)
-            .current_dir(self.dir.path())
-            .env("BRISK_DEVICE", "cpu")
-            // Without one, the Vulkan loader prints an `error:` line.
-            .env("XDG_RUNTIME_DIR", self.dir.path());
-        command
+        let small = ["--data-dir", "data", "--runs", "runs", "--epochs", "1", "--hidden", "8"];
+        self.0.command("higgs", &[&small, args].concat())
     }
 
     /// Checks that these options are refused on one line that contains all of `words`, and that only complete files are left.
@@ -136,30 +127,9 @@ fn check_whole(dir: &Path) {
 
 #[test]
 fn help_is_the_documentation() {
-    let output = Place::new().run(&["--help"]);
-    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
-    let help = String::from_utf8(output.stdout).expect("help is UTF-8");
-    for option in [
-        "train",
-        "test",
-        "label",
-        "rows",
-        "device",
-        "batch",
-        "epochs",
-        "patience",
-        "hidden",
-        "lr",
-        "seed",
-        "runs",
-        "data-dir",
-        "json",
-        "precision",
-        "accumulate",
-        "clip",
-    ] {
-        assert!(help.contains(&format!("--{option} ")), "--{option} is missing in {help}");
-    }
+    let options = "train test label rows device batch epochs patience hidden lr seed runs data-dir json precision \
+        accumulate clip";
+    check_help("higgs", options);
 }
 
 #[test]
@@ -493,7 +463,7 @@ fn names_that_are_not_utf8() {
     let place = Place::new();
     let name = |text: &str| OsString::from_vec([text.as_bytes(), b"\xff"].concat());
     for (from, to) in [("train.csv", "train"), ("test.csv", "test")] {
-        fs::rename(place.path(from), place.dir.path().join(name(to))).expect("Linux takes any bytes");
+        fs::rename(place.path(from), place.path(name(to))).expect("Linux takes any bytes");
     }
     let mut command = place.command(&[]);
     for (option, value) in
@@ -503,8 +473,8 @@ fn names_that_are_not_utf8() {
     }
     let output = command.output().expect("the example runs");
     assert!(output.status.success(), "{output:?}");
-    assert!(place.dir.path().join(name("data")).is_dir(), "the names are those that were given");
-    let text = fs::read(place.dir.path().join(name("json"))).expect("the results are there");
+    assert!(place.path(name("data")).is_dir(), "the names are those that were given");
+    let text = fs::read(place.path(name("json"))).expect("the results are there");
     let results: Value = serde_json::from_slice(&text).expect("they are JSON, and UTF-8");
     assert!(results["run_folder"].as_str().is_some_and(|folder| folder.starts_with("runs\u{fffd}/")), "{results}");
 

@@ -32,7 +32,8 @@ impl Place {
     /// An example, which will run on the CPU in this folder.
     pub(crate) fn command(&self, example: &'static str, args: &[&str]) -> Command {
         let mut command = Command::new(built(example));
-        command.args(args).env("BRISK_DEVICE", "cpu").current_dir(self.0.path());
+        // Without the second one, the Vulkan loader prints an `error:` line.
+        command.args(args).env("BRISK_DEVICE", "cpu").env("XDG_RUNTIME_DIR", self.0.path()).current_dir(self.0.path());
         command
     }
 

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::example::built;
 use crate::gpu::gpu;
-use crate::usage::check_usage_error;
+use crate::usage::{check_help, check_usage_error};
 
 fn run(dir: &TempDir, args: &[&str]) -> Output {
     let mut command = Command::new(built("shared_device"));
@@ -101,9 +101,5 @@ fn a_process_whose_starter_is_gone_ends() {
 
 #[test]
 fn help_is_the_documentation() {
-    let output = run(&tempfile::tempdir().expect("a folder for a while"), &["--help"]);
-    let help = String::from_utf8(output.stdout).expect("help is UTF-8");
-    for option in ["processes", "memory-mb", "device", "rounds", "batch", "json"] {
-        assert!(output.status.success() && help.contains(&format!("--{option} ")), "--{option} is missing in {help}");
-    }
+    check_help("shared_device", "processes memory-mb device rounds batch json");
 }

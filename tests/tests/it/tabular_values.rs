@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::{fs, iter};
 
 use brisk_loader::split;
+use brisk_table::ImportWarning;
 use brisk_tabular::{
     Columns, DetectOptions, Detected, Error, FarValues, Network, Preprocessing, Scaling, Splitting, TabularModel, TabularWarning,
     TargetKind, TextOptions,
@@ -118,7 +119,7 @@ fn columns_and_classes_that_say_little_are_told() -> Result<(), Error> {
     let place = Place::new();
     for value in ["7", "same"] {
         let detected = place.detect("x,c,y", 60, |row| format!("{},{value},{}", part(row, 0), part(row, 1)))?;
-        assert_eq!(only(&detected.warnings), &TabularWarning::Constant { column: "c".into() });
+        assert_eq!(only(&detected.warnings), &TabularWarning::Import(ImportWarning::SameValue { columns: vec!["c".into()] }));
     }
     // Missing values tell rows apart.
     let detected = place.detect("x,c,y", 60, |row| format!("{},{},{}", part(row, 0), ["7", ""][row % 2], part(row, 1)))?;
@@ -200,7 +201,10 @@ fn tiny_numbers_are_no_constant() -> Result<(), Error> {
     assert!((deviation - 1.0).abs() < 0.01, "{deviation}");
     for exponent in [-39, -50] {
         let warnings = exponents(exponent)?.warnings;
-        assert!(matches!(only(&warnings), TabularWarning::Tiny { column, .. } if column == "x"), "{warnings:?}");
+        assert!(
+            matches!(only(&warnings), TabularWarning::Import(ImportWarning::Tiny { column, .. }) if column == "x"),
+            "{warnings:?}"
+        );
     }
     assert_eq!(exponents(-30)?.warnings, []);
     Ok(())
@@ -218,7 +222,7 @@ fn values_far_from_those_of_training_are_told() -> Result<(), Error> {
         // Without the target.
         let (ordinary, _) = line(3).rsplit_once(',').map(|(cells, y)| (cells.to_owned(), y.to_owned())).expect("several cells");
         let path = place.write(name, "t,when,x,same", 2, |at| if at == 1 { row.to_owned() } else { ordinary.clone() });
-        Ok(model.read_rows(path)?.far)
+        Ok(model.read_rows(path)?.unfamiliar.far)
     };
     assert_eq!(far("same.csv", "1700009500,2025-01-01,1.5,5")?, []);
     for (row, column, example) in [
@@ -279,7 +283,10 @@ fn a_header_of_years_is_told() -> Result<(), Error> {
         |row: usize| iter::once(part(row, 0)).chain([part(row, 1), part(row, 2)]).map(|x| x.to_string()).collect::<Vec<_>>();
     let detected = place.detect("2019,2020,2021", 50, |row| line(row).join(","))?;
     let told = |detected: &Detected| {
-        detected.warnings.iter().any(|found| matches!(found, TabularWarning::NumbersAsNames { line: 1, .. }))
+        detected
+            .warnings
+            .iter()
+            .any(|found| matches!(found, TabularWarning::Import(ImportWarning::NumbersAsNames { line: 1, .. })))
     };
     assert!(told(&detected) && detected.table.n_rows() == 51, "{:?}", detected.warnings);
     Ok(())

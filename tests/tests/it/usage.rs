@@ -20,6 +20,17 @@ pub(crate) fn check_usage_error(output: &Output, args: &[&str], words: &[&str]) 
     }
 }
 
+/// Checks that the help of an example describes these options, which are separated by blanks.
+#[track_caller]
+pub(crate) fn check_help(example: &'static str, options: &str) {
+    let output = Command::new(built(example)).arg("--help").output().expect("the example runs");
+    let help = String::from_utf8(output.stdout).expect("help is UTF-8");
+    assert!(output.status.success() && output.stderr.is_empty(), "{help}");
+    for option in options.split_whitespace() {
+        assert!(help.contains(&format!("--{option} ")), "--{option} is missing in {help}");
+    }
+}
+
 pub(crate) const EXAMPLES: [&str; 23] = [
     "first_network",
     "own_task",

@@ -7,8 +7,7 @@ use arrow_array::{Array, FixedSizeListArray, RecordBatch};
 
 use super::columns::{Columns, Place};
 use super::values::{Texts, numbers, texts};
-use crate::import::BadRows;
-use crate::import::{ChunkLabels, FeatureRules, Labels, MAX_REPORTS, OnMissing, RowChunk, expected};
+use crate::import::{BadRows, ChunkLabels, FeatureRules, Labels, OnMissing, Rejected, RowChunk, expected};
 use crate::remedy::Expected;
 
 /// The result of converting a batch.
@@ -17,11 +16,7 @@ pub(super) struct Converted {
     pub(super) rows: RowChunk,
     /// The number of rows in the batch, good or bad.
     pub(super) n_rows: usize,
-    pub(super) n_bad: u64,
-    /// The first few of the bad rows.
-    pub(super) problems: Vec<Problem>,
-    /// Whether the batch ends at a bad row that is not skipped, which is the only problem then.
-    pub(super) is_cut: bool,
+    pub(super) rejected: Rejected<Problem>,
 }
 
 /// Why a row was rejected.
@@ -61,7 +56,7 @@ impl<'a> Converter<'a> {
     pub(super) fn convert(&self, batch: &RecordBatch) -> Converted {
         let roles = &self.columns.roles;
         let n_rows = batch.num_rows();
-        let mut out = Converted { rows: RowChunk::new(roles), n_rows, n_bad: 0, problems: Vec::new(), is_cut: false };
+        let mut out = Converted { rows: RowChunk::new(roles), n_rows, rejected: Rejected::default() };
         // A list is shared by all of its columns and is converted once.
         let mut lists = BTreeMap::new();
         let mut as_numbers = |col: usize| self.numbers(batch, col, &mut lists);
@@ -77,15 +72,8 @@ impl<'a> Converter<'a> {
         for row in 0..n_rows {
             let taken = self.row(row, &features, &labels, weights.as_deref(), &text, &mut values, &mut out.rows);
             if let Err((col, found, expected)) = taken {
-                out.is_cut = !self.bad_rows.skips(self.is_unlabelled(col, &found, expected));
-                if out.is_cut {
-                    out.problems.clear();
-                }
-                if out.problems.len() < MAX_REPORTS {
-                    out.problems.push(Problem { row, col, found, expected });
-                }
-                out.n_bad += 1;
-                if out.is_cut {
+                let is_skipped = self.bad_rows.skips(self.is_unlabelled(col, &found, expected));
+                if out.rejected.add(is_skipped, || Problem { row, col, found, expected }) {
                     break;
                 }
             }

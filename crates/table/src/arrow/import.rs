@@ -62,22 +62,14 @@ impl<'a> Plan<'a> {
         let mut before = 0;
         let take = |converted: Result<Converted, SourceError>| {
             let mut converted = converted.map_err(|reason| reason.at(path))?;
-            sink.skip(
-                converted.n_bad,
-                converted.is_cut,
-                converted.problems.iter().map(|problem| self.error_of(problem, before)),
-            )?;
+            sink.skip(&converted.rejected, |problem| self.error_of(problem, before))?;
             before += converted.n_rows as u64;
             sink.take(&mut converted.rows)?;
             progress(sink.n_rows());
             Ok(())
         };
         in_order(feed, n_threads(options.n_threads), n_waiting, work, take)?;
-        if sink.n_rows() == 0 {
-            let found = if sink.n_skipped() > 0 { "only rows that were skipped" } else { "columns and no rows" };
-            return Err(Error::NoRows { path: path.to_path_buf(), found });
-        }
-        sink.finish()
+        sink.finish(path, "columns and no rows")
     }
 
     /// The error for a row of a batch that follows `before` other rows.

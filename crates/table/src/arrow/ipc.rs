@@ -1,5 +1,5 @@
 use std::fs::File;
-use std::io::{BufReader, Read, Seek};
+use std::io::{BufReader, Seek};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,8 +12,8 @@ use super::ArrowOptions;
 use super::import::{Plan, ReadRows, report};
 use crate::error::Error;
 use crate::error::SourceError;
-use crate::import::{Counted, ImportReport, Input, NobodyWaits, Origin, Progress, guarded};
-use crate::parts::open_file;
+use crate::import::{Counted, ImportReport, Input, NobodyWaits, Origin, Progress, guarded, read_error};
+use crate::parts::first_bytes;
 
 pub(super) fn read(
     path: &Path,
@@ -22,12 +22,9 @@ pub(super) fn read(
     origin: Origin,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<ImportReport, Error> {
-    let io = |cause| Error::Io { path: path.to_owned(), action: "read", cause };
-    let mut file = open_file(path)?;
-    let mut magic = Vec::new();
-    Read::by_ref(&mut file).take(6).read_to_end(&mut magic).map_err(io)?;
+    let (magic, mut file) = first_bytes(path, 6)?;
     if magic == *b"ARROW1" {
-        file.rewind().map_err(io)?;
+        file.rewind().map_err(read_error(path, "read"))?;
         let n_read = Arc::new(AtomicU64::new(0));
         let file = BufReader::new(Counted::<File>::new(file, &n_read));
         let reader = sound("the schema", || FileReader::try_new(file, None)).map_err(|reason| reason.at(path))?;

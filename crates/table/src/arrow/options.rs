@@ -1,11 +1,10 @@
-use std::io::Read;
 use std::path::Path;
 
 use crate::error::Error;
 use crate::import::{ColumnOptions, ImportReport, Origin, Progress, ReadSource};
 #[cfg(not(feature = "parquet"))]
 use crate::import_format::Format;
-use crate::parts::open_file;
+use crate::parts::first_bytes;
 use crate::source_identity::SourceIdentity;
 
 /// How to read a Parquet file, an Arrow IPC file (also called Feather, version 2) or an Arrow IPC stream; a stream may be
@@ -68,8 +67,6 @@ impl ReadSource for ArrowOptions {
 
 /// Whether a file is Parquet, or should be by its name.
 fn is_parquet(path: &Path) -> Result<bool, Error> {
-    let mut magic = Vec::new();
-    let read = open_file(path)?.take(4).read_to_end(&mut magic);
-    read.map_err(|cause| Error::Io { path: path.to_owned(), action: "read", cause })?;
+    let (magic, _) = first_bytes(path, 4)?;
     Ok(magic == *b"PAR1" || path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("parquet")))
 }

@@ -24,38 +24,34 @@ impl ReadSource for CifarOptions {
     }
 
     fn read(&self, path: &Path, dest: &Path, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
-        read(path, dest, *self, progress)
+        let mut batches = Batches::find(path, *self)?;
+        let origin = Origin::new(batches.identity.clone(), self, None)?;
+        check_dest(dest, batches.files())?;
+        let schema = Schema {
+            dtype: DType::U8,
+            label_dtype: DType::U8,
+            source: Some(origin.source),
+            ..Schema::shaped(&[SIDE, SIDE, N_CHANNELS])
+        };
+        let mut writer = TableWriter::create_import(dest, schema, ImportNotes::of(origin.options))?;
+        let total_bytes = batches.identity.n_bytes;
+        let mut rows = Records::default();
+        for index in 0..batches.len() {
+            batches.with(index, |batches, name, bytes| {
+                let mut done = 0;
+                while rows.read(path, name, bytes, *self, done)? {
+                    writer.push(&rows.pixels, &rows.labels)?;
+                    done += rows.labels.len() as u64;
+                    progress(Progress { bytes_read: batches.n_read(), total_bytes, n_rows: writer.n_rows() });
+                }
+                Ok(())
+            })?;
+        }
+        if writer.n_rows() == 0 {
+            return Err(Error::NoRows { path: path.to_owned(), found: "an empty file" });
+        }
+        ImportReport::finish(writer, batches.class_names(self.labels)?)
     }
-}
-
-fn read(path: &Path, dest: &Path, options: CifarOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
-    let mut batches = Batches::find(path, options)?;
-    let origin = Origin::new(batches.identity.clone(), &options, None)?;
-    check_dest(dest, batches.files())?;
-    let schema = Schema {
-        dtype: DType::U8,
-        label_dtype: DType::U8,
-        source: Some(origin.source),
-        ..Schema::shaped(&[SIDE, SIDE, N_CHANNELS])
-    };
-    let mut writer = TableWriter::create_import(dest, schema, ImportNotes::of(origin.options))?;
-    let total_bytes = batches.identity.n_bytes;
-    let mut rows = Records::default();
-    for index in 0..batches.len() {
-        batches.with(index, |batches, name, bytes| {
-            let mut done = 0;
-            while rows.read(path, name, bytes, options, done)? {
-                writer.push(&rows.pixels, &rows.labels)?;
-                done += rows.labels.len() as u64;
-                progress(Progress { bytes_read: batches.n_read(), total_bytes, n_rows: writer.n_rows() });
-            }
-            Ok(())
-        })?;
-    }
-    if writer.n_rows() == 0 {
-        return Err(Error::NoRows { path: path.to_owned(), found: "an empty file" });
-    }
-    ImportReport::finish(writer, batches.class_names(options.labels)?)
 }
 
 /// Some records, as the bytes of the file and as they are stored in the table.

@@ -10,6 +10,7 @@ use super::chunks::MAX_ROW_BYTES;
 use super::decimal::{Marks, number, number64};
 use super::quotes::cells;
 use super::rows::{SHIFTED, SKIPPED, TEXT};
+use super::text::Position;
 use super::{CsvOptions, Delimiter, Header};
 use crate::error::Error;
 use crate::import::{Categorical, ImportWarning, Like, Roles, has_leading_zero, is_missing};
@@ -22,9 +23,8 @@ pub(super) struct Head {
     /// For each column, where its value goes in a row: to a feature, or after them to the labels and the weight, or nowhere
     /// ([`SKIPPED`]).
     pub(super) slots: Vec<usize>,
-    /// The byte at which the rows start; `line` is its line.
-    pub(super) start: usize,
-    pub(super) line: u64,
+    /// Where the rows start.
+    pub(super) start: Position,
     pub(super) has_header: bool,
     /// A warning about the first row, if it is one.
     pub(super) warning: Option<ImportWarning>,
@@ -89,7 +89,8 @@ impl Head {
         let index: Vec<usize> = (0..n_index).collect();
         let roles = Roles::find(path, &names, columns, like, &index, &|col| has_text[col])?;
         let slots = slots(&roles);
-        Ok(Self { marks, roles, slots, start, line, has_header, warning })
+        let start = Position { line, byte: start as u64 };
+        Ok(Self { marks, roles, slots, start, has_header, warning })
     }
 }
 

@@ -1,15 +1,14 @@
 //! Rows of text to rows of numbers.
 
-use memchr::memchr_iter;
-
 use super::CsvOptions;
 use super::chunks::Chunk;
 use super::decimal::{LOOK_AHEAD, Marks, Place, exact_number, long_cell, number, simple_cell, whole_number};
 use super::head::{Head, shown};
 use super::quotes::{cell_content, cell_end, row_end};
+use super::text::{Parsed, Position, n_lines};
 use crate::import::{
-    BadRows, ChunkLabels, Digits, EXACT_LIMIT, EXACT_LIMIT_F64, FeatureRules, Labels, MAX_REPORTS, OnMissing, RowChunk, expected,
-    has_leading_zero, minus_offset,
+    BadRows, ChunkLabels, Digits, EXACT_LIMIT, EXACT_LIMIT_F64, Labels, OnMissing, Roles, RowChunk, expected, has_leading_zero,
+    minus_offset,
 };
 use crate::remedy::Expected;
 
@@ -22,29 +21,7 @@ pub(super) const SHIFTED: usize = usize::MAX / 4;
 /// The slot of a dropped column.
 pub(super) const SKIPPED: usize = usize::MAX;
 
-/// The rows parsed from a chunk of text.
-#[derive(Debug)]
-pub(super) struct ParsedRows {
-    pub(super) rows: RowChunk,
-    pub(super) n_lines: u64,
-    pub(super) n_bytes: u64,
-    pub(super) n_bad: u64,
-    /// The first few of the bad rows.
-    pub(super) problems: Vec<Problem>,
-    /// Whether the chunk ends at a bad row that is not skipped, which is the only problem then.
-    pub(super) is_cut: bool,
-}
-
 /// Why a row is bad.
-#[derive(Debug)]
-pub(super) struct Problem {
-    /// The line, counted from 0 at the start of the chunk.
-    pub(super) line: u64,
-    /// The byte offset of the problem in the chunk.
-    pub(super) byte: u64,
-    pub(super) what: What,
-}
-
 #[derive(Debug)]
 pub(super) enum What {
     /// A cell that is not valid in its column.
@@ -64,49 +41,39 @@ type Span = std::ops::Range<usize>;
 
 /// How rows are converted to numbers.
 #[derive(Debug)]
-pub(super) struct RowParser {
+pub(super) struct RowParser<'a> {
     marks: Marks,
-    slots: Vec<usize>,
+    slots: &'a [usize],
     /// The number of features, including indicators.
     n_features: usize,
-    feature_columns: Vec<usize>,
-    categories: Vec<usize>,
-    label_columns: Vec<usize>,
     /// The number of slots for labels after those of the features: one if no column is a label.
     n_labels: usize,
-    weight: Option<usize>,
-    labels: Labels,
-    rules: FeatureRules,
+    roles: &'a Roles,
     bad_rows: BadRows,
     /// Whether a row is complete once its cells are parsed.
     is_plain: bool,
 }
 
-impl RowParser {
-    pub(super) fn new(head: &Head, options: &CsvOptions) -> Self {
+impl<'a> RowParser<'a> {
+    pub(super) fn new(head: &'a Head, options: &CsvOptions) -> Self {
         let roles = &head.roles;
         Self {
             marks: head.marks,
-            slots: head.slots.clone(),
+            slots: &head.slots,
             n_features: roles.rules.n_features(),
-            feature_columns: roles.features.clone(),
-            categories: roles.categories.clone(),
-            label_columns: roles.label_columns.clone(),
             n_labels: roles.n_labels(),
-            weight: roles.weight,
-            labels: roles.labels.clone(),
+            roles,
             is_plain: roles.rules.is_plain() && roles.categories.is_empty() && !roles.labels.are_classes(),
-            rules: roles.rules.clone(),
             bad_rows: options.columns.bad_rows,
         }
     }
 
     /// Parses the rows of `chunk` into `parsed`. Unless bad rows are skipped, the result ends before the first of them.
-    pub(super) fn parse(&self, chunk: &Chunk, parsed: &mut ParsedRows) {
+    pub(super) fn parse(&self, chunk: &Chunk, parsed: &mut Parsed<RowChunk, What>) {
         let (text, len) = (chunk.with_look_ahead(), chunk.rows().len());
-        parsed.clear();
+        parsed.rows.clear();
         let mut row = vec![0.0; self.n_features + self.n_labels + 1];
-        let mut spans = vec![0..0; self.categories.len() + 1];
+        let mut spans = vec![0..0; self.roles.categories.len() + 1];
         let mut at = 0;
         while at < len {
             if text[at] == b'\n' || text[at..].starts_with(b"\r\n") {
@@ -126,29 +93,22 @@ impl RowParser {
                     if let ChunkLabels::Numbers(labels) = &mut parsed.rows.labels {
                         labels.extend_from_slice(&row[self.n_features..self.n_features + self.n_labels]);
                     }
-                    if self.weight.is_some() {
+                    if self.roles.weight.is_some() {
                         parsed.rows.weights.push(row[self.n_features + self.n_labels]);
                     }
                     at = next;
                 }
                 Err((place, what)) => {
                     let what = self.raggedness(text, at).unwrap_or(what);
-                    parsed.is_cut = !self.bad_rows.skips(self.is_unlabelled(&what));
-                    if parsed.is_cut {
-                        parsed.problems.clear();
-                    }
-                    if parsed.problems.len() < MAX_REPORTS {
-                        parsed.problems.push(Problem { line: n_lines(&text[..place]), byte: place as u64, what });
-                    }
-                    parsed.n_bad += 1;
-                    if parsed.is_cut {
+                    let is_skipped = self.bad_rows.skips(self.is_unlabelled(&what));
+                    let position = || Position { line: n_lines(&text[..place]), byte: place as u64 };
+                    if parsed.rejected.add(is_skipped, || (position(), what)) {
                         break;
                     }
                     at = row_end(&text[..len], at, self.marks.delimiter).unwrap_or(len);
                 }
             }
         }
-        (parsed.n_lines, parsed.n_bytes) = (n_lines(&text[..len]), len as u64);
         parsed.rows.seal();
         self.measure(&text[..len], &mut parsed.rows);
     }
@@ -156,22 +116,22 @@ impl RowParser {
     /// Whether a row is bad because its label is missing.
     fn is_unlabelled(&self, what: &What) -> bool {
         let What::Cell { col, found, .. } = what else { return false };
-        let is_number = |number: f64| self.rules.is_missing_number(number);
+        let is_number = |number: f64| self.roles.rules.is_missing_number(number);
         let is_missing = |text: &str| {
-            self.rules.is_missing_text(text.as_bytes())
+            self.roles.rules.is_missing_text(text.as_bytes())
                 || number(text.as_bytes(), self.marks.decimal).is_some_and(|x| is_number(x.into()))
         };
-        self.label_columns.contains(col) && is_missing(found)
+        self.roles.label_columns.contains(col) && is_missing(found)
     }
 
     /// Reads the cells of columns with numbers close to each other again, and notes what rounding has taken from them. Few
     /// columns are like that.
     fn measure(&self, text: &[u8], rows: &mut RowChunk) {
         let column = |place: usize| match place.checked_sub(self.n_features) {
-            None => self.feature_columns.get(place),
-            Some(label) => self.label_columns.get(label),
+            None => self.roles.features.get(place),
+            Some(label) => self.roles.label_columns.get(label),
         };
-        let is_shifted = |place: &usize| self.rules.offset(*place) != 0.0;
+        let is_shifted = |place: &usize| self.roles.rules.offset(*place) != 0.0;
         let narrow = rows.narrow().into_iter().filter(|place| !is_shifted(place));
         let mut narrow: Vec<(usize, usize)> = narrow.filter_map(|place| Some((*column(place)?, place))).collect();
         narrow.sort_unstable();
@@ -223,13 +183,13 @@ impl RowParser {
         if text[at] != b'\n' {
             return Err((start, What::Ragged { found: self.count_cells(text, start) }));
         }
-        if self.labels == Labels::Binary {
-            let mut labels = row[self.n_features..].iter().zip(&self.label_columns);
+        if self.roles.labels == Labels::Binary {
+            let mut labels = row[self.n_features..].iter().zip(&self.roles.label_columns);
             if let Some((_, &col)) = labels.find(|&(&label, _)| label != 0.0 && label != 1.0) {
                 return Err(self.wrong_cell(text, start, col, &expected::BINARY_LABEL));
             }
         }
-        if let Some(col) = self.weight
+        if let Some(col) = self.roles.weight
             && row[self.n_features + self.n_labels] < 0.0
         {
             return Err(self.wrong_cell(text, start, col, &expected::WEIGHT));
@@ -248,34 +208,34 @@ impl RowParser {
         spans: &[Span],
         rows: &mut RowChunk,
     ) -> Result<(), (usize, What)> {
-        if let Err((feature, expected)) = self.rules.finish(&mut row[..self.n_features]) {
-            return Err(self.wrong_cell(text, start, self.feature_columns[feature], expected));
+        if let Err((feature, expected)) = self.roles.rules.finish(&mut row[..self.n_features]) {
+            return Err(self.wrong_cell(text, start, self.roles.features[feature], expected));
         }
-        if !self.labels.are_classes() {
-            let mut labels = row[self.n_features..].iter().zip(&self.label_columns).zip(self.n_features..);
-            if let Some(((_, &col), _)) = labels.find(|&((&label, _), place)| self.rules.is_missing_label(label, place)) {
+        if !self.roles.labels.are_classes() {
+            let mut labels = row[self.n_features..].iter().zip(&self.roles.label_columns).zip(self.n_features..);
+            if let Some(((_, &col), _)) = labels.find(|&((&label, _), place)| self.roles.rules.is_missing_label(label, place)) {
                 return Err(self.wrong_cell(text, start, col, &expected::LABEL_NOT_MISSING));
             }
         }
         let content = |span: &Span| cell_content(text, span.start, span.end);
-        let (categories, label) = spans.split_at(self.categories.len());
-        for (span, &col) in categories.iter().zip(&self.categories) {
+        let (categories, label) = spans.split_at(self.roles.categories.len());
+        for (span, &col) in categories.iter().zip(&self.roles.categories) {
             if str::from_utf8(&content(span)).is_err() {
                 return Err((span.start, What::Cell { col, found: shown(&content(span)), expected: &expected::TEXT }));
             }
         }
-        if self.labels.are_classes() {
+        if self.roles.labels.are_classes() {
             let span = &label[0];
             let class = content(span);
-            let col = self.label_columns.first().copied().unwrap_or(0);
+            let col = self.roles.label_columns.first().copied().unwrap_or(0);
             let wrong = |expected| (span.start, What::Cell { col, found: shown(&class), expected });
             let Ok(name) = str::from_utf8(&class) else {
                 return Err(wrong(&expected::CLASS_IN_UTF8));
             };
-            if self.rules.is_missing_text(&class) {
+            if self.roles.rules.is_missing_text(&class) {
                 return Err(wrong(&expected::CLASS));
             }
-            match (&mut rows.labels, &self.labels) {
+            match (&mut rows.labels, &self.roles.labels) {
                 (ChunkLabels::Found(labels, values), _) => labels.push(values.code(name)),
                 (ChunkLabels::Known(labels), Labels::Known(known)) => {
                     labels.push(known.number(name).ok_or_else(|| wrong(&expected::GIVEN_CLASS))?);
@@ -285,7 +245,7 @@ impl RowParser {
         }
         for (span, values) in categories.iter().zip(&mut rows.values) {
             let value = content(span);
-            let value = if self.rules.is_missing_text(&value) { None } else { str::from_utf8(&value).ok() };
+            let value = if self.roles.rules.is_missing_text(&value) { None } else { str::from_utf8(&value).ok() };
             rows.categories.push(value.map_or(0, |value| values.code(value)));
         }
         Ok(())
@@ -352,15 +312,15 @@ impl RowParser {
             _ if slot == self.n_features + self.n_labels => &expected::WEIGHT,
             _ if slot >= self.n_features => &expected::LABEL,
             Some(value) if value.is_infinite() => {
-                if *self.rules.on_missing() == OnMissing::Keep {
+                if *self.roles.rules.on_missing() == OnMissing::Keep {
                     row[slot] = value;
                     return Ok(end - at);
                 }
                 &expected::FINITE
             }
-            None if !self.rules.is_missing(&content) => &expected::NUMBER,
+            None if !self.roles.rules.is_missing(&content) => &expected::NUMBER,
             _ => {
-                if *self.rules.on_missing() != OnMissing::Error {
+                if *self.roles.rules.on_missing() != OnMissing::Error {
                     row[slot] = f32::NAN;
                     return Ok(end - at);
                 }
@@ -372,10 +332,10 @@ impl RowParser {
 
     /// The number in a cell without the offset of its feature; NaN if the number stands for a missing value.
     fn shifted(&self, content: &[u8], value: f32, slot: usize) -> f32 {
-        let offset = self.rules.offset(slot);
+        let offset = self.roles.rules.offset(slot);
         match if offset == 0.0 { None } else { exact_number(content, self.marks.decimal) } {
             None => value,
-            Some((exact, _)) if self.rules.is_missing_number(exact) => f32::NAN,
+            Some((exact, _)) if self.roles.rules.is_missing_number(exact) => f32::NAN,
             Some((exact, _)) => {
                 let whole = self.beyond_f64(content, exact).and_then(|whole| minus_offset(whole, offset));
                 whole.unwrap_or(exact - offset) as f32
@@ -442,20 +402,4 @@ impl RowParser {
     fn end_of_parsed(&self, text: &[u8], at: usize) -> usize {
         cell_end(text, at, self.marks.delimiter).expect("the row was parsed to its end")
     }
-}
-
-impl ParsedRows {
-    pub(super) fn new(rows: RowChunk) -> Self {
-        Self { rows, n_lines: 0, n_bytes: 0, n_bad: 0, problems: Vec::new(), is_cut: false }
-    }
-
-    fn clear(&mut self) {
-        self.rows.clear();
-        self.problems.clear();
-        (self.n_lines, self.n_bytes, self.n_bad, self.is_cut) = (0, 0, 0, false);
-    }
-}
-
-fn n_lines(text: &[u8]) -> u64 {
-    memchr_iter(b'\n', text).count() as u64
 }

@@ -11,14 +11,13 @@ use std::path::Path;
 
 use found::Wanted;
 
-use super::chunks::{Chunk, ChunkEnds, ChunkError, Chunks, MAX_ROW_BYTES};
+use super::chunks::{Chunk, ChunkEnds};
 use super::head::Head;
-use super::pipeline::parse_in_order;
 use super::quotes::{cell_content, cell_end};
+use super::text::{Parsed, Text, n_lines};
 use super::{CsvOptions, Decimal};
 use crate::error::Error;
-use crate::import::{Categorical, Indicators, Input, n_threads, read_error};
-use crate::import::{ColumnOptions, ColumnRef, LabelKind};
+use crate::import::{Categorical, ColumnOptions, ColumnRef, Indicators, LabelKind};
 
 pub use column::{ColumnKind, ColumnSurvey, OddCell};
 pub use found::FoundNumbers;
@@ -145,41 +144,29 @@ fn scan<T: Send>(
         like: None,
         ..options.columns.clone()
     };
-    let input = Input::open(path)?;
-    let unreadable = read_error(path, input.action);
-    let mut chunks = Chunks::new(input.bytes);
-    let head = Head::find(path, chunks.peek().map_err(&unreadable)?, &CsvOptions { columns, ..options.clone() }, None)?;
+    let mut text = Text::open(path)?;
+    let head = Head::find(path, text.peek()?, &CsvOptions { columns, ..options.clone() }, None)?;
     let delimiter = head.marks.delimiter;
-    chunks.start_at(head.start, ChunkEnds::Rows { delimiter });
+    text.start_at(head.start, ChunkEnds::Rows { delimiter });
 
-    let (mut whole, mut n_rows, mut n_lines) = (new(&head), 0, head.line);
-    let take = |part: Result<&mut Part<T>, ChunkError>| {
-        let part = part.map_err(|error| match error {
-            ChunkError::Read(error) => unreadable(error),
-            ChunkError::RowTooLong => {
-                let path = path.to_owned();
-                Error::RowTooLong { path, line: n_lines, byte: head.start as u64, limit_bytes: MAX_ROW_BYTES }
-            }
-        })?;
-        merge(&mut whole, &part.found, n_lines);
-        n_rows += part.n_rows;
-        n_lines += part.n_lines;
+    let (mut whole, mut n_rows) = (new(&head), 0);
+    let empty = || Part { n_rows: 0, found: new(&head) };
+    let read = |chunk: &Chunk, parsed: &mut Parsed<Part<T>, ()>| {
+        parsed.rows = empty();
+        parsed.rows.read(chunk, delimiter, head.roles.names.len(), &add);
+    };
+    text.parse(options.n_threads, empty, read, |parsed, start, _| {
+        merge(&mut whole, &parsed.rows.found, start.line);
+        n_rows += parsed.rows.n_rows;
         progress(n_rows);
         Ok(())
-    };
-    let empty = || Part { n_rows: 0, n_lines: 0, found: new(&head) };
-    let read = |chunk: &Chunk, part: &mut Part<T>| {
-        *part = empty();
-        part.read(chunk, delimiter, head.roles.names.len(), &add);
-    };
-    parse_in_order(chunks, n_threads(options.n_threads), empty, read, take)?;
+    })?;
     Ok((n_rows, whole, head))
 }
 
 /// What was found in one chunk.
 struct Part<T> {
     n_rows: u64,
-    n_lines: u64,
     found: T,
 }
 
@@ -217,7 +204,6 @@ impl<T> Part<T> {
                 add(&mut self.found, &Cells { text, row, line, spans: &spans });
             }
         }
-        self.n_lines = line + n_lines(&text[counted..]);
     }
 }
 
@@ -236,10 +222,6 @@ fn next_row(text: &[u8], at: &mut usize, delimiter: u8, spans: &mut Vec<std::ops
             return Some(start);
         }
     }
-}
-
-fn n_lines(text: &[u8]) -> u64 {
-    memchr::memchr_iter(b'\n', text).count() as u64
 }
 
 impl Decimal {

@@ -70,31 +70,27 @@ impl ReadSource for IdxOptions {
     }
 
     fn read(&self, path: &Path, dest: &Path, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
-        read(path, dest, self, progress)
+        // Before the source is opened: if it is replaced meanwhile, the table is not taken for one of the new source.
+        let origin = self.origin(path)?;
+        let input = Input::open(path)?;
+        let labels_path = self.labels_of(path)?;
+        check_dest(dest, [labels_path.as_path()])?;
+        let like = self.like.as_deref().map(Like::read).transpose()?;
+        let label_map = LabelMap::of(self.first_label, like.as_ref())?;
+        let n_read = input.n_read;
+        let mut features = array(path, input.bytes)?;
+        if features.row_shape.len() == 2 {
+            features.row_shape.push(1);
+        }
+        let labels = array(&labels_path, Input::open(&labels_path)?.bytes)?;
+        let arrays =
+            Arrays { features, labels: LabelArray::Own(labels), weights: None, not_finite: self.not_finite, label_map, like };
+        arrays.write(path, dest, origin, &|| n_read.load(Ordering::Relaxed), progress)
     }
 
     fn like(&self) -> Option<&Path> {
         self.like.as_deref()
     }
-}
-
-fn read(path: &Path, dest: &Path, options: &IdxOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
-    // Before the source is opened: if it is replaced meanwhile, the table is not taken for one of the new source.
-    let origin = options.origin(path)?;
-    let input = Input::open(path)?;
-    let labels_path = options.labels_of(path)?;
-    check_dest(dest, [labels_path.as_path()])?;
-    let like = options.like.as_deref().map(Like::read).transpose()?;
-    let label_map = LabelMap::of(options.first_label, like.as_ref())?;
-    let n_read = input.n_read;
-    let mut features = array(path, input.bytes)?;
-    if features.row_shape.len() == 2 {
-        features.row_shape.push(1);
-    }
-    let labels = array(&labels_path, Input::open(&labels_path)?.bytes)?;
-    let arrays =
-        Arrays { features, labels: LabelArray::Own(labels), weights: None, not_finite: options.not_finite, label_map, like };
-    arrays.write(path, dest, origin, &|| n_read.load(Ordering::Relaxed), progress)
 }
 
 fn array(path: &Path, mut from: Box<dyn Read + Send>) -> Result<Array<'static>, Error> {

@@ -31,7 +31,105 @@ impl ReadSource for ImagesOptions {
     }
 
     fn read(&self, path: &Path, dest: &Path, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
-        read(path, dest, self, progress)
+        check_size(self.size).map_err(|reason| reason.at(path))?;
+        let like = self.like.as_deref().map(Like::read).transpose()?;
+        let options = match &like {
+            Some(like) => &matched(self, like)?,
+            None => self,
+        };
+        let is_folder = path.is_dir();
+        let listing = if is_folder {
+            Listing::of_folder(path, like.as_ref())?
+        } else {
+            Listing::of_archive(path, options.archive_end, like.as_ref())?
+        };
+        check_dest(dest, listing.files.iter().map(PathBuf::as_path))?;
+        let n_read = Arc::new(AtomicU64::new(0));
+        let decode_all = |options: &ImagesOptions, expected, take: &mut dyn FnMut(Outcome) -> Result<(), Option<Error>>| {
+            let feed = |put: &mut dyn FnMut(Job) -> Result<(), NobodyWaits>| match is_folder {
+                true => feed_folder(path, &listing, put),
+                false => feed_archive(path, &listing, options, &n_read, put),
+            };
+            let work = |job: Job, outlet: &crate::import::Outlet<Outcome>| {
+                // An error means that the import has ended.
+                _ = outlet.put(decode_job(job, options, expected, is_folder.then_some(&*n_read)));
+            };
+            in_order(feed, n_threads(options.n_threads), 1, work, take)
+        };
+
+        // The first image determines the shape of all others.
+        let mut first: Option<(String, Shape)> = None;
+        let one_thread = ImagesOptions { n_threads: 1, ..options.clone() };
+        let found = decode_all(&one_thread, None, &mut |outcome| match outcome.result {
+            Ok((_, Decoded::Image(image))) => {
+                first = Some((outcome.name, image.shape));
+                Err(None)
+            }
+            Ok((_, Decoded::OtherShape(_))) => unreachable!("no shape was expected"),
+            Err(bad) if options.bad_files != BadRows::Skip => Err(Some(error_of(bad, path))),
+            Err(_) => Ok(()),
+        });
+        if let Err(Some(error)) = found {
+            return Err(error);
+        }
+        let Some((first_name, shape)) = first else {
+            return Err(Error::NoRows { path: path.to_owned(), found: "no PNG or JPEG file in a folder of its class" });
+        };
+        let of_table = like.as_ref().map(|like| &like.row_shape[..]);
+        if let Some(&[height, width, n_channels]) = of_table
+            && (shape.height, shape.width, shape.n_channels) != (height, width, n_channels)
+        {
+            let of_table = Shape { height, width, n_channels };
+            return Err(unequal(path, ("the table to match", of_table), (&first_name, shape)));
+        }
+        n_read.store(0, Ordering::Relaxed);
+
+        let total_bytes = listing.identity.n_bytes;
+        let origin = self.origin_of(listing.identity.clone())?;
+        let schema = Schema {
+            dtype: DType::U8,
+            label_dtype: DType::U32,
+            source: Some(origin.source),
+            ..Schema::shaped(&[shape.height, shape.width, shape.n_channels])
+        };
+        let photos_as_stored = options.orientation == Orientation::AsStored;
+        let settings = RecordedSettings { photos_as_stored, ..RecordedSettings::default() };
+        let mut writer = TableWriter::create_import(dest, schema, ImportNotes { settings, ..ImportNotes::of(origin.options) })?;
+        let row_bytes = shape.height * shape.width * shape.n_channels;
+        let chunk_rows = (CHUNK_BYTES / row_bytes).max(1);
+        let (mut pixels, mut labels) = (Vec::with_capacity(chunk_rows * row_bytes), Vec::with_capacity(chunk_rows));
+        let (mut n_skipped, mut first_skipped) = (0, Vec::new());
+        let mut write = |pixels: &mut Vec<u8>, labels: &mut Vec<u32>| {
+            writer.push(pixels, labels)?;
+            pixels.clear();
+            labels.clear();
+            let bytes_read = n_read.load(Ordering::Relaxed);
+            progress(Progress { bytes_read, total_bytes, n_rows: writer.n_rows() });
+            Ok(())
+        };
+        let written = decode_all(options, Some(shape), &mut |outcome| match outcome.result {
+            Ok((label, Decoded::Image(image))) => {
+                pixels.extend_from_slice(&image.values);
+                labels.push(label);
+                if labels.len() == chunk_rows { write(&mut pixels, &mut labels).map_err(Some) } else { Ok(()) }
+            }
+            Ok((_, Decoded::OtherShape(other))) => Err(Some(unequal(path, (&first_name, shape), (&outcome.name, other)))),
+            Err(bad) if options.bad_files == BadRows::Skip && !matches!(bad, Bad::Read(_)) => {
+                n_skipped += 1;
+                if first_skipped.len() < MAX_REPORTS {
+                    first_skipped.push(error_of(bad, path));
+                }
+                Ok(())
+            }
+            Err(bad) => Err(Some(error_of(bad, path))),
+        });
+        written.map_err(|error: Option<Error>| error.expect("this pass ends early only with an error"))?;
+        write(&mut pixels, &mut labels)?;
+        let similar = similar(&listing.classes).map(|classes| ImportWarning::SimilarClasses { classes });
+        let empty = listing.empty_classes.into_iter().map(|class| ImportWarning::EmptyClass { class });
+        let warnings = similar.into_iter().chain(empty).collect();
+        let report = ImportReport::finish(writer, listing.classes)?;
+        Ok(ImportReport { n_skipped, first_skipped, warnings, ..report })
     }
 
     fn like(&self) -> Option<&Path> {
@@ -70,108 +168,6 @@ enum Bad {
     /// It is not a regular file, or cannot be opened.
     Other(Error),
     Read(io::Error),
-}
-
-fn read(path: &Path, dest: &Path, asked: &ImagesOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
-    check_size(asked.size).map_err(|reason| reason.at(path))?;
-    let like = asked.like.as_deref().map(Like::read).transpose()?;
-    let options = match &like {
-        Some(like) => &matched(asked, like)?,
-        None => asked,
-    };
-    let is_folder = path.is_dir();
-    let listing = if is_folder {
-        Listing::of_folder(path, like.as_ref())?
-    } else {
-        Listing::of_archive(path, options.archive_end, like.as_ref())?
-    };
-    check_dest(dest, listing.files.iter().map(PathBuf::as_path))?;
-    let n_read = Arc::new(AtomicU64::new(0));
-    let decode_all = |options: &ImagesOptions, expected, take: &mut dyn FnMut(Outcome) -> Result<(), Option<Error>>| {
-        let feed = |put: &mut dyn FnMut(Job) -> Result<(), NobodyWaits>| match is_folder {
-            true => feed_folder(path, &listing, put),
-            false => feed_archive(path, &listing, options, &n_read, put),
-        };
-        let work = |job: Job, outlet: &crate::import::Outlet<Outcome>| {
-            // An error means that the import has ended.
-            _ = outlet.put(decode_job(job, options, expected, is_folder.then_some(&*n_read)));
-        };
-        in_order(feed, n_threads(options.n_threads), 1, work, take)
-    };
-
-    // The first image determines the shape of all others.
-    let mut first: Option<(String, Shape)> = None;
-    let one_thread = ImagesOptions { n_threads: 1, ..options.clone() };
-    let found = decode_all(&one_thread, None, &mut |outcome| match outcome.result {
-        Ok((_, Decoded::Image(image))) => {
-            first = Some((outcome.name, image.shape));
-            Err(None)
-        }
-        Ok((_, Decoded::OtherShape(_))) => unreachable!("no shape was expected"),
-        Err(bad) if options.bad_files != BadRows::Skip => Err(Some(error_of(bad, path))),
-        Err(_) => Ok(()),
-    });
-    if let Err(Some(error)) = found {
-        return Err(error);
-    }
-    let Some((first_name, shape)) = first else {
-        return Err(Error::NoRows { path: path.to_owned(), found: "no PNG or JPEG file in a folder of its class" });
-    };
-    let of_table = like.as_ref().map(|like| &like.row_shape[..]);
-    if let Some(&[height, width, n_channels]) = of_table
-        && (shape.height, shape.width, shape.n_channels) != (height, width, n_channels)
-    {
-        let of_table = Shape { height, width, n_channels };
-        return Err(unequal(path, ("the table to match", of_table), (&first_name, shape)));
-    }
-    n_read.store(0, Ordering::Relaxed);
-
-    let total_bytes = listing.identity.n_bytes;
-    let origin = asked.origin_of(listing.identity.clone())?;
-    let schema = Schema {
-        dtype: DType::U8,
-        label_dtype: DType::U32,
-        source: Some(origin.source),
-        ..Schema::shaped(&[shape.height, shape.width, shape.n_channels])
-    };
-    let photos_as_stored = options.orientation == Orientation::AsStored;
-    let settings = RecordedSettings { photos_as_stored, ..RecordedSettings::default() };
-    let mut writer = TableWriter::create_import(dest, schema, ImportNotes { settings, ..ImportNotes::of(origin.options) })?;
-    let row_bytes = shape.height * shape.width * shape.n_channels;
-    let chunk_rows = (CHUNK_BYTES / row_bytes).max(1);
-    let (mut pixels, mut labels) = (Vec::with_capacity(chunk_rows * row_bytes), Vec::with_capacity(chunk_rows));
-    let (mut n_skipped, mut first_skipped) = (0, Vec::new());
-    let mut write = |pixels: &mut Vec<u8>, labels: &mut Vec<u32>| {
-        writer.push(pixels, labels)?;
-        pixels.clear();
-        labels.clear();
-        let bytes_read = n_read.load(Ordering::Relaxed);
-        progress(Progress { bytes_read, total_bytes, n_rows: writer.n_rows() });
-        Ok(())
-    };
-    let written = decode_all(options, Some(shape), &mut |outcome| match outcome.result {
-        Ok((label, Decoded::Image(image))) => {
-            pixels.extend_from_slice(&image.values);
-            labels.push(label);
-            if labels.len() == chunk_rows { write(&mut pixels, &mut labels).map_err(Some) } else { Ok(()) }
-        }
-        Ok((_, Decoded::OtherShape(other))) => Err(Some(unequal(path, (&first_name, shape), (&outcome.name, other)))),
-        Err(bad) if options.bad_files == BadRows::Skip && !matches!(bad, Bad::Read(_)) => {
-            n_skipped += 1;
-            if first_skipped.len() < MAX_REPORTS {
-                first_skipped.push(error_of(bad, path));
-            }
-            Ok(())
-        }
-        Err(bad) => Err(Some(error_of(bad, path))),
-    });
-    written.map_err(|error: Option<Error>| error.expect("this pass ends early only with an error"))?;
-    write(&mut pixels, &mut labels)?;
-    let similar = similar(&listing.classes).map(|classes| ImportWarning::SimilarClasses { classes });
-    let empty = listing.empty_classes.into_iter().map(|class| ImportWarning::EmptyClass { class });
-    let warnings = similar.into_iter().chain(empty).collect();
-    let report = ImportReport::finish(writer, listing.classes)?;
-    Ok(ImportReport { n_skipped, first_skipped, warnings, ..report })
 }
 
 /// The options, with size, channels and orientation of the table to match.

@@ -1,10 +1,10 @@
 use std::io::Read;
 use std::path::Path;
 
-use super::Input;
+use super::{Input, read_error};
 use crate::error::{Error, SourceError};
 use crate::import_format::Format;
-use crate::parts::open_file;
+use crate::parts::first_bytes;
 use crate::shards::INDEX;
 
 /// How many bytes of a file, after decompression, are examined.
@@ -38,15 +38,13 @@ impl Format {
         if path.is_dir() {
             return Ok(if has_batches(path)? { Self::Cifar } else { Self::Images });
         }
-        let io = |action| move |cause| Error::Io { path: path.to_owned(), action, cause };
-        let mut start = Vec::new();
-        open_file(path)?.take(LOOKED_AT).read_to_end(&mut start).map_err(io("read"))?;
+        let (mut start, _) = first_bytes(path, LOOKED_AT)?;
         if let Some(format) = by_magic(&start) {
             return Ok(format);
         }
         let input = Input::open(path)?;
         start.clear();
-        input.bytes.take(LOOKED_AT).read_to_end(&mut start).map_err(io(input.action))?;
+        input.bytes.take(LOOKED_AT).read_to_end(&mut start).map_err(read_error(path, input.action))?;
         let by_bytes = by_magic(&start)
             .or_else(|| is_svmlight(&start).then_some(Self::Svmlight))
             .or_else(|| is_tar(&start).then(|| by_first_member(&start)));

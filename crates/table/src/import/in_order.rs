@@ -27,13 +27,14 @@ pub(crate) fn in_order<J: Send, T: Send, E>(
     n_threads: usize,
     n_waiting: usize,
     work: impl Fn(J, &Outlet<T>) + Sync,
-    mut take: impl FnMut(T) -> Result<(), E>,
+    take: impl FnMut(T) -> Result<(), E>,
 ) -> Result<(), E> {
     let (to_workers, queue) = sync_channel::<(J, Outlet<T>)>(n_threads);
     let (to_taker, streams) = sync_channel::<Receiver<T>>(n_threads);
     thread::scope(|scope| {
-        // Owned by this closure: an early return drops it, which all threads notice.
-        let streams = streams;
+        // Owned by this closure: an early return drops them, which all threads notice, and a feed that waits for what `take`
+        // owns.
+        let (streams, mut take) = (streams, take);
         scope.spawn(move || {
             feed(&mut |job| {
                 let (put, stream) = sync_channel(n_waiting);

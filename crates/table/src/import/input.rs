@@ -2,11 +2,12 @@ use std::fs::File;
 use std::io::{self, BufReader, Chain, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
+use super::counted::Counted;
 use super::gzip_members::GzipMembers;
 use crate::error::Error;
-use crate::parts::open_file;
+use crate::parts::first_bytes;
 use crate::source_identity::SourceIdentity;
 
 /// The bytes of a file, decompressed if necessary, whatever its name.
@@ -22,14 +23,11 @@ pub(crate) struct Input {
 impl Input {
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let io = |cause| Error::Io { path: path.to_owned(), action: "read", cause };
-        let mut file = open_file(path)?;
+        let (magic, file) = first_bytes(path, 6)?;
         let source = SourceIdentity::new(path, &file.metadata().map_err(io)?);
-
-        let mut magic = Vec::new();
-        Read::by_ref(&mut file).take(6).read_to_end(&mut magic).map_err(io)?;
         let packing = Packing::of(&magic);
         let n_read = Arc::new(AtomicU64::new(0));
-        let counted = Counted { file: Cursor::new(magic).chain(file), n_read: Arc::clone(&n_read) };
+        let counted = Counted::new(Cursor::new(magic).chain(file), &n_read);
         let Some(bytes) = unpacked(packing, counted) else {
             let found = packing.name();
             return Err(Error::FeatureOff {
@@ -92,7 +90,7 @@ impl Packing {
 }
 
 /// `None` if the feature that decompresses it is not enabled.
-fn unpacked(packing: Packing, file: Counted) -> Option<Box<dyn Read + Send>> {
+fn unpacked(packing: Packing, file: Counted<Chain<Cursor<Vec<u8>>, File>>) -> Option<Box<dyn Read + Send>> {
     const BUFFER_BYTES: usize = 1 << 18;
     /// The limit for the dictionary of xz, whose own highest level needs 64 MiB.
     #[cfg(feature = "xz")]
@@ -109,20 +107,6 @@ fn unpacked(packing: Packing, file: Counted) -> Option<Box<dyn Read + Send>> {
         #[cfg(not(all(feature = "zst", feature = "xz")))]
         _ => return None,
     })
-}
-
-/// A file that counts the bytes read from it.
-struct Counted {
-    file: Chain<Cursor<Vec<u8>>, File>,
-    n_read: Arc<AtomicU64>,
-}
-
-impl Read for Counted {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let n = self.file.read(buf)?;
-        self.n_read.fetch_add(n as u64, Ordering::Relaxed);
-        Ok(n)
-    }
 }
 
 /// The error for bytes that could not be read.

@@ -1,4 +1,4 @@
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::audit::Audit;
 use super::dictionary::{GrowingDictionary, Unseen};
@@ -9,7 +9,7 @@ use super::features::OnMissing;
 use super::roles::Labels;
 use super::rows::ChunkLabels;
 use super::similar::{lines_of_rows, similar};
-use super::{ColumnRole, Digits, ImportReport, ImportWarning, Like, MAX_REPORTS, Origin, Roles, RowChunk};
+use super::{ColumnRole, Digits, ImportReport, ImportWarning, Like, MAX_REPORTS, Origin, Rejected, Roles, RowChunk};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::schema::{Schema, Weights};
@@ -20,25 +20,17 @@ use crate::writer::{ImportNotes, Parts};
 
 /// Takes the rows of an import, chunk by chunk in the order of the source, and writes the table.
 #[derive(Debug)]
-pub(crate) struct Sink {
-    path: PathBuf,
+pub(crate) struct Sink<'a> {
+    dest: &'a Path,
+    roles: &'a Roles,
     writer: TableWriter,
     dictionaries: Vec<GrowingDictionary>,
     classes: Classes,
-    on_missing: OnMissing,
-    n_columns: usize,
-    column_names: Vec<String>,
-    dtype: DType,
     n_skipped: u64,
     first_skipped: Vec<Error>,
     audit: Audit,
     /// What was lost in rounding: one for each number of a row, as in [`RowChunk::digits`].
     digits: Vec<Digits>,
-    offsets: Vec<f64>,
-    source_columns: Vec<String>,
-    index_columns: Vec<String>,
-    label_names: Vec<String>,
-    weight_name: Option<String>,
     /// Those of labels that are numbers, and of weights.
     labels: Moments,
     weights: Moments,
@@ -51,9 +43,9 @@ enum Classes {
     Known(Vec<String>),
 }
 
-impl Sink {
+impl<'a> Sink<'a> {
     /// Starts the table at `dest`, for a source with these roles.
-    pub(crate) fn create(dest: &Path, roles: &Roles, like: Option<&Like>, origin: Origin) -> Result<Self, Error> {
+    pub(crate) fn create(dest: &'a Path, roles: &'a Roles, like: Option<&Like>, origin: Origin) -> Result<Self, Error> {
         let label_names = roles.label_names();
         let schema = Schema {
             dtype: roles.rules.dtype().dtype(),
@@ -65,14 +57,11 @@ impl Sink {
             source: Some(origin.source),
             ..Schema::named(roles.feature_names())
         };
-        let column_names = schema.column_names.clone();
-        let n_columns = roles.features.len();
-        let on_missing = roles.rules.on_missing().clone();
-        let imputed = match &on_missing {
+        let imputed = match roles.rules.on_missing() {
             OnMissing::Error | OnMissing::Keep => None,
             OnMissing::Fill(values) => Some(values.clone()),
             // The longest number, so that there is enough room for the means.
-            OnMissing::Mean => Some(vec![-f32::MIN_POSITIVE; n_columns]),
+            OnMissing::Mean => Some(vec![-f32::MIN_POSITIVE; roles.features.len()]),
         };
         let notes = ImportNotes {
             options: origin.options,
@@ -94,38 +83,37 @@ impl Sink {
             Labels::Known(known) => Classes::Known(known.names.clone()),
         };
         Ok(Self {
-            path: dest.to_owned(),
+            dest,
+            roles,
             writer,
             dictionaries,
             classes,
-            on_missing,
-            n_columns,
-            column_names,
-            dtype: roles.rules.dtype().dtype(),
             n_skipped: 0,
             first_skipped: Vec::new(),
             audit: Audit::new(roles),
             digits: vec![Digits::NONE; roles.n_numbers()],
-            offsets: (0..roles.n_numbers()).map(|place| roles.rules.offset(place)).collect(),
             labels: Moments::new(roles.n_labels()),
             weights: Moments::new(1),
-            weight_name: roles.weight.map(|col| roles.names[col].clone()),
-            source_columns: roles.names.clone(),
-            index_columns: roles.left_out.clone(),
-            label_names,
         })
     }
 
-    /// Counts the bad rows of a chunk; `errors` has the first few of them.
+    pub(crate) fn roles(&self) -> &'a Roles {
+        self.roles
+    }
+
+    /// Counts the bad rows of a chunk.
     ///
     /// # Errors
-    /// The first of the errors, if the chunk is cut there.
-    pub(crate) fn skip(&mut self, n_bad: u64, is_cut: bool, mut errors: impl Iterator<Item = Error>) -> Result<(), Error> {
-        if is_cut && let Some(error) = errors.next() {
+    /// That for the row where the chunk is cut, if it is.
+    pub(crate) fn skip<P>(&mut self, rejected: &Rejected<P>, error_of: impl Fn(&P) -> Error) -> Result<(), Error> {
+        let mut errors = rejected.first.iter().map(error_of);
+        if rejected.is_cut
+            && let Some(error) = errors.next()
+        {
             return Err(error);
         }
         self.first_skipped.extend(errors.take(MAX_REPORTS - self.first_skipped.len()));
-        self.n_skipped += n_bad;
+        self.n_skipped += rejected.n;
         Ok(())
     }
 
@@ -133,10 +121,10 @@ impl Sink {
     pub(crate) fn take(&mut self, rows: &mut RowChunk) -> Result<(), Error> {
         let n_categories = self.dictionaries.len();
         for (i, (dictionary, values)) in self.dictionaries.iter_mut().zip(&rows.values).enumerate() {
-            dictionary.recode(rows.categories.iter_mut().skip(i).step_by(n_categories), values, &self.path)?;
+            dictionary.recode(rows.categories.iter_mut().skip(i).step_by(n_categories), values, self.dest)?;
         }
         if let (Classes::Found(classes), ChunkLabels::Found(labels, values)) = (&mut self.classes, &mut rows.labels) {
-            classes.recode(labels.iter_mut(), values, &self.path)?;
+            classes.recode(labels.iter_mut(), values, self.dest)?;
         }
         self.audit.look_at(rows);
         self.digits.iter_mut().zip(&rows.digits).for_each(|(digits, of_chunk)| digits.merge(of_chunk));
@@ -156,12 +144,17 @@ impl Sink {
         self.writer.n_rows()
     }
 
-    pub(crate) fn n_skipped(&self) -> u64 {
-        self.n_skipped
-    }
-
-    /// Completes the table.
-    pub(crate) fn finish(mut self) -> Result<ImportReport, Error> {
+    /// Completes the table of the source at `path`.
+    ///
+    /// # Errors
+    /// [`Error::NoRows`] if it is empty: `found` is what the source has if no row was skipped.
+    pub(crate) fn finish(mut self, path: &Path, found: &'static str) -> Result<ImportReport, Error> {
+        if self.n_rows() == 0 {
+            let found = if self.n_skipped > 0 { "only rows that were skipped" } else { found };
+            return Err(Error::NoRows { path: path.to_owned(), found });
+        }
+        let roles = self.roles;
+        let n_columns = roles.features.len();
         let unseen = self.dictionaries.iter().filter_map(|dictionary| {
             let Unseen { n_values, example } = dictionary.unseen();
             let (column, example) = (dictionary.name().to_owned(), example.clone()?);
@@ -183,44 +176,42 @@ impl Sink {
             }
         };
         self.writer.set_classes(classes.clone())?;
-        if self.on_missing == OnMissing::Mean {
-            self.writer.impute_means(self.n_columns)?;
+        if *roles.rules.on_missing() == OnMissing::Mean {
+            self.writer.impute_means(n_columns)?;
         }
         let statistics = self.writer.statistics();
         let n_rows = self.writer.finish()?;
-        let n_features = self.column_names.len();
-        let mut label_digits = self.digits.split_off(n_features);
-        let weight_digits = self.weight_name.as_ref().and_then(|_| label_digits.pop());
+        let (column_names, label_names) = (roles.feature_names(), roles.label_names());
+        let offsets: Vec<f64> = (0..roles.n_numbers()).map(|place| roles.rules.offset(place)).collect();
+        let mut label_digits = self.digits.split_off(column_names.len());
+        let weight = roles.weight.and_then(|col| Some((&roles.names[col], label_digits.pop()?)));
         let mut digits = self.digits;
-        digits.truncate(self.n_columns);
-        for ((digits, stored), &offset) in digits.iter_mut().zip(&statistics).zip(&self.offsets) {
+        digits.truncate(n_columns);
+        for ((digits, stored), &offset) in digits.iter_mut().zip(&statistics).zip(&offsets) {
             digits.complete(stored, offset);
         }
-        let named = &self.column_names[..self.n_columns];
-        warnings.extend(digit_warnings(named, &digits, &self.offsets, &statistics, self.dtype));
-        let labels = self.label_names.iter().zip(&label_digits).zip(&self.offsets[n_features..]).zip(self.labels.statistics());
-        for (((name, digits), &offset), stored) in labels {
-            if let Some((first, stored)) = digits.first_rounding().filter(|_| offset == 0.0) {
-                let (column, n_values) = (name.clone(), digits.n_rounded);
-                warnings.push(ImportWarning::RoundedLabel { column, n_values, first, stored });
-            } else if offset == 0.0 {
-                warnings.extend(imprecise(name, ColumnRole::Label, DType::F32, digits, &stored));
-            }
-            warnings.extend(tiny(name, ColumnRole::Label, digits, &stored));
+        let named = &column_names[..n_columns];
+        let dtype = roles.rules.dtype().dtype();
+        for (((name, digits), stored), &offset) in named.iter().zip(&digits).zip(&statistics).zip(&offsets) {
+            warnings.extend(digit_warnings(name, ColumnRole::Feature, dtype, digits, stored, offset));
         }
-        if let (Some(name), Some(digits)) = (&self.weight_name, &weight_digits) {
+        let of_labels = label_names.iter().zip(&label_digits).zip(self.labels.statistics()).zip(&offsets[column_names.len()..]);
+        for (((name, digits), stored), &offset) in of_labels {
+            warnings.extend(digit_warnings(name, ColumnRole::Label, DType::F32, digits, &stored, offset));
+        }
+        if let Some((name, digits)) = weight {
             let weights = &self.weights.statistics()[0];
-            warnings.extend(tiny(name, ColumnRole::Weight, digits, weights));
+            warnings.extend(tiny(name, ColumnRole::Weight, &digits, weights));
             if weights.max == 0.0 {
                 warnings.push(ImportWarning::ZeroWeights { column: name.clone() });
             }
         }
         warnings.extend(useless(named, &statistics, &digits));
-        let label_name = self.label_names.first().map_or("label", String::as_str);
+        let label_name = label_names.first().map_or("label", String::as_str);
         let texts = dictionaries.iter().map(|dictionary| (dictionary.name(), dictionary.values()));
         for (column, texts) in texts.chain([(label_name, &classes[..])]) {
             let column = column.to_owned();
-            let n_lines = lines_of_rows(texts, self.source_columns.len());
+            let n_lines = lines_of_rows(texts, roles.names.len());
             warnings.extend(n_lines.map(|n_lines| ImportWarning::RowsInCell { column: column.clone(), n_lines }));
             warnings.extend(similar(texts).map(|texts| ImportWarning::Similar { column, texts }));
         }
@@ -229,15 +220,15 @@ impl Sink {
         warnings.extend(self.audit.warnings(named, &categories, &n_values));
         Ok(ImportReport {
             n_rows,
-            column_names: self.column_names,
-            label_names: self.label_names,
+            column_names,
+            label_names,
             statistics,
             dictionaries,
             classes,
             n_skipped: self.n_skipped,
             first_skipped: self.first_skipped,
-            source_columns: self.source_columns,
-            index_columns: self.index_columns,
+            source_columns: roles.names.clone(),
+            index_columns: roles.left_out.clone(),
             digits,
             label_digits,
             warnings,
@@ -262,33 +253,31 @@ fn useless(names: &[String], statistics: &[ColumnStatistics], digits: &[Digits])
     })
 }
 
-/// What the features of these names lost in rounding.
+/// What a feature or a label lost in rounding.
 fn digit_warnings(
-    names: &[String],
-    digits: &[Digits],
-    offsets: &[f64],
-    statistics: &[ColumnStatistics],
+    name: &str,
+    role: ColumnRole,
     dtype: DType,
+    digits: &Digits,
+    stored: &ColumnStatistics,
+    offset: f64,
 ) -> Vec<ImportWarning> {
     let mut warnings = Vec::new();
-    for (((column, digits), &offset), stored) in names.iter().zip(digits).zip(offsets).zip(statistics) {
-        if offset == 0.0 && digits.first_half.is_none() && digits.first_rounded.is_none() {
-            warnings.extend(imprecise(column, ColumnRole::Feature, dtype, digits, stored));
-        }
-        warnings.extend(tiny(column, ColumnRole::Feature, digits, stored));
-        if let Some((first, stored)) = digits.first_rounding().filter(|_| offset == 0.0) {
-            let (column, n_values) = (column.clone(), digits.n_rounded);
-            warnings.push(ImportWarning::Rounded { column, n_values, first, stored });
-        }
-        #[cfg(feature = "half")]
-        if let Some(first) = digits.first_half {
-            let (column, n_values) = (column.clone(), digits.n_half);
-            let stored = half::f16::from_f32(first).to_f32();
-            warnings.push(ImportWarning::RoundedToHalf { column, n_values, first, stored });
-        }
-        if digits.n_leading_zeros > 0 {
-            warnings.push(ImportWarning::LeadingZeros { column: column.clone(), n_values: digits.n_leading_zeros });
-        }
+    let column = || name.to_owned();
+    if offset == 0.0 && digits.first_half.is_none() && digits.first_rounded.is_none() {
+        warnings.extend(imprecise(name, role, dtype, digits, stored));
+    }
+    warnings.extend(tiny(name, role, digits, stored));
+    if let Some((first, stored)) = digits.first_rounding().filter(|_| offset == 0.0) {
+        warnings.push(ImportWarning::Rounded { column: column(), role, n_values: digits.n_rounded, first, stored });
+    }
+    #[cfg(feature = "half")]
+    if let Some(first) = digits.first_half {
+        let stored = half::f16::from_f32(first).to_f32();
+        warnings.push(ImportWarning::RoundedToHalf { column: column(), n_values: digits.n_half, first, stored });
+    }
+    if digits.n_leading_zeros > 0 && role == ColumnRole::Feature {
+        warnings.push(ImportWarning::LeadingZeros { column: column(), n_values: digits.n_leading_zeros });
     }
     warnings
 }

@@ -45,21 +45,12 @@ pub enum ImportWarning {
         /// The column.
         column: String,
     },
-    /// Numbers that lost digits when they were rounded to `f32`.
+    /// Features or labels that lost digits when they were rounded to `f32`.
     Rounded {
         /// The column.
         column: String,
-        /// How many of its values.
-        n_values: u64,
-        /// The first of them, as in the source.
-        first: String,
-        /// The value stored in its place.
-        stored: f64,
-    },
-    /// Labels that lost digits when they were rounded to `f32`.
-    RoundedLabel {
-        /// The column.
-        column: String,
+        /// What it is.
+        role: ColumnRole,
         /// How many of its values.
         n_values: u64,
         /// The first of them, as in the source.
@@ -197,69 +188,72 @@ impl fmt::Display for ColumnRole {
     }
 }
 
-const DROP: &[Remedy] = &[Remedy::DropColumn];
-const LOSES_DIGITS: &[Remedy] = &[Remedy::MakeCategorical, Remedy::SubtractOffset, Remedy::DropColumn];
-const LABEL_LOSES_DIGITS: &[Remedy] = &[Remedy::SubtractOffset, Remedy::LabelsAsClasses];
-const CORRECT: &[Remedy] = &[Remedy::Correct];
-const FAR_FROM_ZERO: &[Remedy] = &[Remedy::SubtractOffset];
-const TOO_SMALL: &[Remedy] = &[Remedy::ScaleColumn];
-const NAMES_OR_ROW: &[Remedy] = &[Remedy::HeaderPresent, Remedy::HeaderAbsent];
-#[cfg(feature = "half")]
-const STORE_AS_F32: &[Remedy] = &[Remedy::StoreAsF32];
-const IS_CODE: &[Remedy] = &[Remedy::MakeCategorical];
-
 impl ImportWarning {
     /// What the caller can do, as the end of the message says in terms of this crate.
     pub fn remedies(&self) -> &'static [Remedy] {
+        use Remedy::*;
         match self {
             Self::Sequence { .. }
             | Self::AllDifferent { .. }
             | Self::PredictsLabel { .. }
             | Self::SameValue { .. }
-            | Self::NoValue { .. } => DROP,
-            Self::ZeroWeights { .. } => &[Remedy::OtherWeight],
-            Self::Rounded { .. } => LOSES_DIGITS,
-            Self::RoundedLabel { .. } => LABEL_LOSES_DIGITS,
+            | Self::NoValue { .. } => &[DropColumn],
+            Self::ZeroWeights { .. } => &[OtherWeight],
+            Self::Rounded { role: ColumnRole::Label, .. } => &[SubtractOffset, LabelsAsClasses],
+            Self::Rounded { .. } => &[MakeCategorical, SubtractOffset, DropColumn],
             #[cfg(feature = "half")]
-            Self::Imprecise { dtype: DType::F16, .. } => STORE_AS_F32,
-            Self::Imprecise { .. } => FAR_FROM_ZERO,
-            Self::Tiny { .. } => TOO_SMALL,
-            Self::NumbersAsNames { .. } | Self::ValuesAsNames { .. } => NAMES_OR_ROW,
-            Self::LeadingZeros { .. } => IS_CODE,
-            Self::Similar { .. } | Self::RowsInCell { .. } => CORRECT,
+            Self::Imprecise { dtype: DType::F16, .. } => &[StoreAsF32],
+            Self::Imprecise { .. } => &[SubtractOffset],
+            Self::Tiny { .. } => &[ScaleColumn],
+            Self::NumbersAsNames { .. } | Self::ValuesAsNames { .. } => &[HeaderPresent, HeaderAbsent],
+            Self::LeadingZeros { .. } => &[MakeCategorical],
+            Self::Similar { .. } | Self::RowsInCell { .. } => &[Correct],
             #[cfg(feature = "half")]
-            Self::RoundedToHalf { .. } => STORE_AS_F32,
+            Self::RoundedToHalf { .. } => &[StoreAsF32],
             Self::RoundedArray { .. } | Self::Unseen { .. } => &[],
             #[cfg(feature = "images")]
             Self::SimilarClasses { .. } | Self::EmptyClass { .. } => &[],
         }
     }
 
+    /// The columns that it is about; none for what is about the first row, an array or a folder.
+    pub fn columns(&self) -> &[String] {
+        match self {
+            Self::SameValue { columns } | Self::NoValue { columns } => columns,
+            Self::Sequence { column, .. }
+            | Self::ZeroWeights { column }
+            | Self::AllDifferent { column }
+            | Self::PredictsLabel { column }
+            | Self::Rounded { column, .. }
+            | Self::Imprecise { column, .. }
+            | Self::Tiny { column, .. }
+            | Self::LeadingZeros { column, .. }
+            | Self::Similar { column, .. }
+            | Self::Unseen { column, .. }
+            | Self::RowsInCell { column, .. } => std::slice::from_ref(column),
+            #[cfg(feature = "half")]
+            Self::RoundedToHalf { column, .. } => std::slice::from_ref(column),
+            _ => &[],
+        }
+    }
+
     /// The message without its [`remedies`](Self::remedies).
     pub fn problem(&self) -> String {
+        let column = printable(self.columns().first().map_or("", String::as_str));
         match self {
-            Self::Sequence { column, first } => {
-                format!("column `{}` counts the rows from {first}, as an index does", printable(column))
-            }
+            Self::Sequence { first, .. } => format!("column `{column}` counts the rows from {first}, as an index does"),
             Self::SameValue { columns } => format!("{} the same value in all rows", have(columns)),
             Self::NoValue { columns } => format!("{} no value in any row", have(columns)),
-            Self::ZeroWeights { column } => format!("weight `{}` is 0 in all rows", printable(column)),
-            Self::AllDifferent { column } => {
-                format!("column `{}` has a different value in each row, as an identifier does", printable(column))
+            Self::ZeroWeights { .. } => format!("weight `{column}` is 0 in all rows"),
+            Self::AllDifferent { .. } => format!("column `{column}` has a different value in each row, as an identifier does"),
+            Self::PredictsLabel { .. } => {
+                format!("column `{column}` alone predicts the label; is it known before the label is?")
             }
-            Self::PredictsLabel { column } => {
-                format!("column `{}` alone predicts the label; is it known before the label is?", printable(column))
+            Self::Rounded { role, n_values, first, stored, .. } => {
+                format!("{role} `{column}`: f32 has too few digits for {n_values} of its numbers, {first} became {stored:.0}")
             }
-            Self::Rounded { column, n_values, first, stored } => {
-                let column = printable(column);
-                format!("column `{column}`: f32 has too few digits for {n_values} of its numbers, {first} became {stored:.0}")
-            }
-            Self::RoundedLabel { column, n_values, first, stored } => {
-                let column = printable(column);
-                format!("label `{column}`: f32 has too few digits for {n_values} of its numbers, {first} became {stored:.0}")
-            }
-            Self::Imprecise { column, role, dtype, first, stored, error, std } => {
-                let (column, dtype) = (printable(column), dtype.name().to_lowercase());
+            Self::Imprecise { role, dtype, first, stored, error, std, .. } => {
+                let dtype = dtype.name().to_lowercase();
                 let share = match 100.0 * error / std {
                     share if share < 100.0 => format!("{share:.1} %"),
                     _ => "all".to_owned(),
@@ -268,38 +262,34 @@ impl ImportWarning {
                     "{role} `{column}`: {dtype} has too few digits, {first} became {stored}; the errors are {share} of the deviation"
                 )
             }
-            Self::Tiny { column, role, n_values, first } => {
-                let column = printable(column);
+            Self::Tiny { role, n_values, first, .. } => {
                 format!("{role} `{column}`: {n_values} of its numbers are too small for f32, such as {first:e}")
             }
             Self::NumbersAsNames { line, cells } => {
                 format!("line {line} was read as a row, but its numbers look like names of columns: {}", printable(cells))
             }
-            Self::LeadingZeros { column, n_values } => {
-                let column = printable(column);
+            Self::LeadingZeros { n_values, .. } => {
                 format!("column `{column}`: {n_values} of its numbers have leading zeros, as codes do, and lost them")
             }
-            Self::Similar { column, texts: [a, b] } => {
-                let (column, a, b) = (printable(column), printable(a), printable(b));
+            Self::Similar { texts: [a, b], .. } => {
+                let (a, b) = (printable(a), printable(b));
                 format!("column `{column}` has both {a:?} and {b:?}, which are different values")
             }
             Self::ValuesAsNames { cells } => {
                 let cells = printable(cells);
                 format!("the first row was read as names of columns, but each is a value of its column as well: {cells}")
             }
-            Self::Unseen { column, n_values, example } => {
-                let (column, example) = (printable(column), printable(example));
+            Self::Unseen { n_values, example, .. } => {
+                let example = printable(example);
                 format!(
                     "column `{column}`: the table to match lacks {n_values} of its values, such as {example:?}; they were stored as missing"
                 )
             }
-            Self::RowsInCell { column, n_lines } => {
-                let column = printable(column);
+            Self::RowsInCell { n_lines, .. } => {
                 format!("column `{column}` has a value of {n_lines} lines that look like rows, as between two stray quotes")
             }
             #[cfg(feature = "half")]
-            Self::RoundedToHalf { column, n_values, first, stored } => {
-                let column = printable(column);
+            Self::RoundedToHalf { n_values, first, stored, .. } => {
                 format!("column `{column}`: f16 has too few digits for {n_values} of its whole numbers, {first} became {stored}")
             }
             Self::RoundedArray { array, n_values, first, stored } => {

@@ -23,46 +23,42 @@ impl ReadSource for NpyOptions {
     }
 
     fn read(&self, path: &Path, dest: &Path, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
-        read(path, dest, self, progress)
+        // Before the source is opened: if it is replaced meanwhile, the table is not taken for one of the new source.
+        let origin = self.origin(path)?;
+        let (n_read, elsewhere) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let source = Source::open(path, dest, &n_read)?;
+        let (features, labels) = names(&source, path, self)?;
+
+        // Each member is read through a separate handle, in parallel with the others.
+        let mut archives: [Option<Archive>; 3] = [None, None, None];
+        if source.members.is_some() {
+            for archive in &mut archives {
+                *archive = Some(source.archive()?);
+            }
+        }
+        let [of_features, of_labels, of_weights] = &mut archives;
+        let find = |asked: &ArrayRef, archive| match asked {
+            ArrayRef::File(path) => Source::open(path, dest, &elsewhere)?.array(),
+            ArrayRef::Member(name) => member(&source, archive, name),
+        };
+        let labels = match &labels {
+            FoundLabels::Column(column) => LabelArray::Column(*column),
+            FoundLabels::Array(asked) => LabelArray::Own(find(asked, of_labels)?),
+        };
+        let weights = self.weights.as_ref().map(|asked| find(asked, of_weights)).transpose()?;
+        let features = match &features {
+            Some(name) => member(&source, of_features, name)?,
+            None => source.array()?,
+        };
+        let like = self.like.as_deref().map(Like::read).transpose()?;
+        let label_map = LabelMap::of(self.first_label, like.as_ref())?;
+        let arrays = Arrays { features, labels, weights, not_finite: self.not_finite, label_map, like };
+        arrays.write(path, dest, origin, &|| n_read.load(Ordering::Relaxed), progress)
     }
 
     fn like(&self) -> Option<&Path> {
         self.like.as_deref()
     }
-}
-
-fn read(path: &Path, dest: &Path, options: &NpyOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
-    // Before the source is opened: if it is replaced meanwhile, the table is not taken for one of the new source.
-    let origin = options.origin(path)?;
-    let (n_read, elsewhere) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-    let source = Source::open(path, dest, &n_read)?;
-    let (features, labels) = names(&source, path, options)?;
-
-    // Each member is read through a separate handle, in parallel with the others.
-    let mut archives: [Option<Archive>; 3] = [None, None, None];
-    if source.members.is_some() {
-        for archive in &mut archives {
-            *archive = Some(source.archive()?);
-        }
-    }
-    let [of_features, of_labels, of_weights] = &mut archives;
-    let find = |asked: &ArrayRef, archive| match asked {
-        ArrayRef::File(path) => Source::open(path, dest, &elsewhere)?.array(),
-        ArrayRef::Member(name) => member(&source, archive, name),
-    };
-    let labels = match &labels {
-        FoundLabels::Column(column) => LabelArray::Column(*column),
-        FoundLabels::Array(asked) => LabelArray::Own(find(asked, of_labels)?),
-    };
-    let weights = options.weights.as_ref().map(|asked| find(asked, of_weights)).transpose()?;
-    let features = match &features {
-        Some(name) => member(&source, of_features, name)?,
-        None => source.array()?,
-    };
-    let like = options.like.as_deref().map(Like::read).transpose()?;
-    let label_map = LabelMap::of(options.first_label, like.as_ref())?;
-    let arrays = Arrays { features, labels, weights, not_finite: options.not_finite, label_map, like };
-    arrays.write(path, dest, origin, &|| n_read.load(Ordering::Relaxed), progress)
 }
 
 fn member<'a>(source: &Source, archive: &'a mut Option<Archive>, name: &str) -> Result<Array<'a>, Error> {

@@ -14,8 +14,8 @@ use super::header::{Header, Order};
 use super::transposed::Transposed;
 use crate::error::Error;
 use crate::error::SourceError;
-use crate::import::{Array, Counted, Input, check_dest};
-use crate::parts::open_file;
+use crate::import::{Array, Counted, Input, check_dest, read_error};
+use crate::parts::{first_bytes, open_file};
 
 /// A file of one array, or an archive of several.
 pub(super) struct Source {
@@ -29,10 +29,7 @@ pub(super) struct Source {
 impl Source {
     pub(super) fn open(path: &Path, dest: &Path, n_read: &Arc<AtomicU64>) -> Result<Self, Error> {
         check_dest(dest, [path])?;
-        let mut start = Vec::new();
-        let file = open_file(path)?;
-        let io = |cause| Error::Io { path: path.to_owned(), action: "read", cause };
-        file.take(4).read_to_end(&mut start).map_err(io)?;
+        let (start, _) = first_bytes(path, 4)?;
         let mut source = Self { path: path.to_owned(), beside: dest.to_owned(), n_read: Arc::clone(n_read), members: None };
         // The second signature is that of an empty archive.
         if start == *b"PK\x03\x04" || start == *b"PK\x05\x06" {
@@ -62,16 +59,14 @@ impl Source {
     /// The array in a file that is not an archive.
     pub(super) fn array(&self) -> Result<Array<'static>, Error> {
         let name = file_name(&self.path);
-        let mut file = open_file(&self.path)?;
-        let io = |cause| Error::Io { path: self.path.clone(), action: "read", cause };
-        let mut start = Vec::new();
-        Read::by_ref(&mut file).take(6).read_to_end(&mut start).map_err(io)?;
+        let io = read_error(&self.path, "read");
+        let (start, mut file) = first_bytes(&self.path, 6)?;
         if start != *b"\x93NUMPY" && is_packed(&start) {
             let input = Input::open(&self.path)?;
             return self.read_array(name, input.bytes);
         }
-        file.rewind().map_err(io)?;
-        let n_bytes = file.metadata().map_err(io)?.len();
+        file.rewind().map_err(&io)?;
+        let n_bytes = file.metadata().map_err(&io)?.len();
         // Not buffered: rows are read a megabyte at a time, and the columns of an array in Fortran order are all over the file.
         let mut file = Counted::new(file, &self.n_read);
         let header = self.header(&name, &mut file)?;
@@ -125,8 +120,7 @@ impl Source {
             Box::new(Transposed::new(file, header.n_bytes, array.n_rows, &array.row_shape, array.numbers.n_bytes()))
         } else {
             let mut file = file;
-            let io = |cause| Error::Io { path: self.path.clone(), action: "read", cause };
-            file.seek(SeekFrom::Start(header.n_bytes)).map_err(io)?;
+            file.seek(SeekFrom::Start(header.n_bytes)).map_err(read_error(&self.path, "read"))?;
             Box::new(file)
         };
         Ok(Array { bytes, ..array })
@@ -157,7 +151,7 @@ impl Source {
     }
 
     fn header(&self, name: &str, from: &mut dyn Read) -> Result<Header, Error> {
-        let io = |cause| Error::Io { path: self.path.clone(), action: "read or unpack", cause };
+        let io = read_error(&self.path, "read or unpack");
         Header::read(name, from).map_err(io)?.or_else(|reason| self.fail(reason))
     }
 

@@ -3,11 +3,11 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::thread;
 
 use object_store::path::Path as ObjectPath;
 use object_store::{GetOptions, GetRange};
 
+use super::at_once::at_once;
 use super::cache::{Claim, Key};
 use super::failure::Failure;
 use super::identity::Identity;
@@ -182,41 +182,20 @@ impl Object {
         let (header, rows) = out.split_at_mut(start);
         self.read(0..start, header)?;
         let pieces = rows.chunks_mut(FETCH_BYTES).zip((start..).step_by(FETCH_BYTES));
-        self.at_once(pieces, |(piece, start)| self.read(start..start + piece.len(), piece))
+        at_once(pieces, self.n_at_once(), |(piece, start)| self.read(start..start + piece.len(), piece))
     }
 
     /// Reads all bytes directly and passes them to `take` in pieces, with the position of each; in any order.
     pub(super) fn read_pieces(&self, take: impl Fn(u64, Vec<u8>) -> Result<(), Error> + Sync) -> Result<(), Error> {
         let n_bytes = self.n_bytes() as usize;
-        self.at_once((0..n_bytes).step_by(COPY_BYTES), |start| {
+        at_once((0..n_bytes).step_by(COPY_BYTES), self.n_at_once(), |start| {
             take(start as u64, self.read_plain(start..n_bytes.min(start + COPY_BYTES))?)
         })
     }
 
-    /// Does some work on several threads. The first error ends it.
-    fn at_once<T: Send>(
-        &self,
-        items: impl Iterator<Item = T> + Send,
-        work: impl Fn(T) -> Result<(), Error> + Sync,
-    ) -> Result<(), Error> {
-        let (items, failed) = (Mutex::new(items), Mutex::new(None));
-        let work = || {
-            while let Some(item) = next(&items) {
-                if let Err(error) = work(item) {
-                    failed.lock().expect(HOLDERS_DO_NOT_PANIC).get_or_insert(error);
-                    // The others end, too.
-                    while next(&items).is_some() {}
-                }
-            }
-        };
-        let n_threads = self.n_parallel().min(self.n_bytes().div_ceil(FETCH_BYTES as u64) as usize);
-        thread::scope(|scope| {
-            for _ in 1..n_threads {
-                scope.spawn(work);
-            }
-            work();
-        });
-        failed.into_inner().expect(HOLDERS_DO_NOT_PANIC).map_or(Ok(()), Err)
+    /// How many requests for its blocks are sent at a time.
+    fn n_at_once(&self) -> usize {
+        self.n_parallel().min(self.n_bytes().div_ceil(FETCH_BYTES as u64) as usize)
     }
 
     /// Reads a few rows from a block in the cache that was checked before, without reading all of the block.
@@ -330,10 +309,6 @@ pub(crate) fn read_whole(location: &Location, remote: &Remote, limit: u64) -> Re
         found if found > limit => Ok(Err(found)),
         found => object.read_plain(0..found as usize).map(Ok),
     }
-}
-
-fn next<T>(items: &Mutex<impl Iterator<Item = T>>) -> Option<T> {
-    items.lock().expect(HOLDERS_DO_NOT_PANIC).next()
 }
 
 type Got = Result<(Vec<u8>, Identity), Failure>;

@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::thread;
 
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path as ObjectPath;
 use object_store::{ObjectStoreExt, PutPayload};
 
+use super::at_once::at_once;
 use super::failure::Failure;
 use super::location::Location;
 use super::session::{Remote, Session};
@@ -100,34 +100,14 @@ impl<'a> Upload<'a> {
 
     /// Sends all parts, several at a time.
     fn parts(&self, id: &str, parts: Parts, failed: impl Fn(io::Error) -> Error + Sync) -> Result<Vec<PartId>, Error> {
-        let (parts, sent) = (Mutex::new(parts), Mutex::new(Ok(Vec::new())));
-        let work = || {
-            loop {
-                let part = parts.lock().expect(HOLDERS_DO_NOT_PANIC).next();
-                let result = match part {
-                    None => return,
-                    Some(Err(cause)) => Err(failed(cause)),
-                    Some(Ok((number, bytes))) => self.part(id, number, bytes),
-                };
-                let mut sent = sent.lock().expect(HOLDERS_DO_NOT_PANIC);
-                match (&mut *sent, result) {
-                    (Ok(sent), Ok(part)) => sent.push(part),
-                    // The first error counts; the others end with it.
-                    (Err(_), _) => return,
-                    (sent, Err(error)) => {
-                        *sent = Err(error);
-                        return;
-                    }
-                }
-            }
-        };
-        thread::scope(|scope| {
-            for _ in 1..N_AT_ONCE.min(self.session.options.parallel) {
-                scope.spawn(work);
-            }
-            work();
-        });
-        let mut sent = sent.into_inner().expect(HOLDERS_DO_NOT_PANIC)?;
+        let sent = Mutex::new(Vec::new());
+        at_once(parts, N_AT_ONCE.min(self.session.options.parallel), |part| {
+            let (number, bytes) = part.map_err(&failed)?;
+            let part = self.part(id, number, bytes)?;
+            sent.lock().expect(HOLDERS_DO_NOT_PANIC).push(part);
+            Ok(())
+        })?;
+        let mut sent = sent.into_inner().expect(HOLDERS_DO_NOT_PANIC);
         sent.sort_by_key(|(number, _)| *number);
         Ok(sent.into_iter().map(|(_, part)| part).collect())
     }

@@ -5,17 +5,16 @@ use std::path::{Path, PathBuf};
 
 use super::folder::index_path;
 use crate::description::describe;
-use crate::dtype::{DType, Element};
+use crate::dtype::Element;
 use crate::error::IndexError;
 use crate::error::{Error, ShardMismatch};
 use crate::format::{MAX_INDEX_BYTES, ShardEntry, ShardIndex};
 use crate::parts::{Part, Parts, open_file};
-use crate::row_store::RowStore;
+use crate::row_store::{RowStore, Verified};
 use crate::statistics::ColumnStatistics;
 use crate::statistics::Moments;
 use crate::streamed::{ReadAhead, StreamedTable};
 use crate::table::Table;
-use crate::verify::{self, ReadBytes, Verified};
 
 /// A table of several files, open for reading: a folder with an index and shards, as [`ShardedWriter`](crate::ShardedWriter)
 /// writes it.
@@ -74,39 +73,7 @@ impl ShardedTable<StreamedTable> {
     }
 }
 
-impl<S: RowStore + ReadBytes> ShardedTable<S> {
-    /// Checks every byte of every shard against the checksums that were written with it, on all cores.
-    ///
-    /// # Errors
-    /// As for [`Table::verify`], naming the shard.
-    /// # Cost
-    /// Reads all files.
-    pub fn verify(&self) -> Result<(), Error> {
-        self.verify_with_progress(|_| {})
-    }
-
-    /// Like [`verify`](Self::verify); calls `progress` from time to time on the caller's thread.
-    ///
-    /// # Errors
-    /// As for [`verify`](Self::verify).
-    pub fn verify_with_progress(&self, mut progress: impl FnMut(Verified)) -> Result<(), Error> {
-        let summed_bytes = |shard: &S| shard.parts().checksums.as_ref().map_or(0, |sums| sums.range.start as u64);
-        let of_bytes = self.shards.iter().map(summed_bytes).sum();
-        let mut before = 0;
-        for shard in &self.shards {
-            verify::verify(shard, &mut |Verified { n_bytes, .. }| progress(Verified { n_bytes: before + n_bytes, of_bytes }))?;
-            before += summed_bytes(shard);
-        }
-        Ok(())
-    }
-}
-
 impl<S: RowStore> ShardedTable<S> {
-    /// The path of the index.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// The number of shards.
     pub fn n_shards(&self) -> usize {
         self.shards.len()
@@ -120,11 +87,6 @@ impl<S: RowStore> ShardedTable<S> {
     /// Which rows a shard has; `None` beyond the last.
     pub fn shard_rows(&self, shard: usize) -> Option<Range<usize>> {
         (shard < self.n_shards()).then(|| self.starts[shard]..self.starts[shard + 1])
-    }
-
-    /// The statistics of each column over all shards; `None` if a shard does not have them.
-    pub fn statistics(&self) -> Option<&[ColumnStatistics]> {
-        self.statistics.as_deref()
     }
 
     /// Opens the shards in a folder with `open`.
@@ -265,6 +227,17 @@ impl<S: RowStore> RowStore for ShardedTable<S> {
         });
     }
 
+    fn verify(&self, progress: &mut dyn FnMut(Verified)) -> Result<(), Error> {
+        let summed_bytes = |shard: &S| shard.parts().checksums.as_ref().map_or(0, |sums| sums.range.start as u64);
+        let of_bytes = self.shards.iter().map(summed_bytes).sum();
+        let mut before = 0;
+        for shard in &self.shards {
+            shard.verify(&mut |Verified { n_bytes, .. }| progress(Verified { n_bytes: before + n_bytes, of_bytes }))?;
+            before += summed_bytes(shard);
+        }
+        Ok(())
+    }
+
     fn check_intact(&self) -> Result<(), Error> {
         self.shards.iter().try_for_each(RowStore::check_intact)
     }
@@ -312,40 +285,23 @@ fn check_shard(entry: &ShardEntry, parts: &Parts, first: Option<&Parts>) -> Resu
         return Err(ShardMismatch::Header { expected: entry.header_crc32, found: parts.header_crc32 });
     }
     let Some(first) = first else { return Ok(()) };
-    let differs = |part, expected: String, found: String| Err(ShardMismatch::Schema { part, expected, found });
-    let row_shape = |parts: &Parts| format!("{:?}", &parts.features.shape[1..]);
-    let dtypes = |parts: &Parts| -> [DType; 2] { [parts.features.dtype, parts.label_dtype()] };
+    let same = |part, is_same: bool, shown: fn(&Parts) -> String| {
+        if is_same { Ok(()) } else { Err(ShardMismatch::Schema { part, expected: shown(first), found: shown(parts) }) }
+    };
+    let (of_first, of_parts) = (&first.metadata, &parts.metadata);
+    let (first_row, row) = (&first.features.shape[1..], &parts.features.shape[1..]);
+    same("shape of a row", first_row == row, |parts| format!("{:?}", &parts.features.shape[1..]))?;
+    same("dtype", first.features.dtype == parts.features.dtype, |parts| parts.features.dtype.to_string())?;
+    same("dtype of labels", first.label_dtype() == parts.label_dtype(), |parts| parts.label_dtype().to_string())?;
+    same("number of labels", first.n_labels() == parts.n_labels(), |parts| parts.n_labels().to_string())?;
+    same("number of categories", first.n_categories() == parts.n_categories(), |parts| parts.n_categories().to_string())?;
+    let have = |parts: &Parts| if parts.weights.is_some() { "present" } else { "absent" }.to_owned();
+    same("tensor of weights", first.weights.is_some() == parts.weights.is_some(), have)?;
+    let names = |parts: &Parts| format!("{:?}", parts.metadata.column_names);
+    same("list of column names", of_first.column_names == of_parts.column_names, names)?;
     let dictionaries = |parts: &Parts| format!("{:?}", parts.metadata.dictionaries);
-    if row_shape(parts) != row_shape(first) {
-        return differs("shape of a row", row_shape(first), row_shape(parts));
-    }
-    for (part, (expected, found)) in ["dtype", "dtype of labels"].into_iter().zip(dtypes(first).into_iter().zip(dtypes(parts))) {
-        if expected != found {
-            return differs(part, expected.to_string(), found.to_string());
-        }
-    }
-    if parts.n_labels() != first.n_labels() {
-        return differs("number of labels", first.n_labels().to_string(), parts.n_labels().to_string());
-    }
-    if parts.n_categories() != first.n_categories() {
-        return differs("number of categories", first.n_categories().to_string(), parts.n_categories().to_string());
-    }
-    if parts.weights.is_some() != first.weights.is_some() {
-        let have = |parts: &Parts| if parts.weights.is_some() { "present" } else { "absent" }.to_owned();
-        return differs("tensor of weights", have(first), have(parts));
-    }
-    if parts.metadata.column_names != first.metadata.column_names {
-        let names = |parts: &Parts| format!("{:?}", parts.metadata.column_names);
-        return differs("list of column names", names(first), names(parts));
-    }
-    if parts.metadata.dictionaries != first.metadata.dictionaries {
-        return differs("list of dictionaries", dictionaries(first), dictionaries(parts));
-    }
-    if parts.metadata.classes != first.metadata.classes {
-        let names = |parts: &Parts| format!("{:?}", parts.metadata.classes);
-        return differs("list of classes", names(first), names(parts));
-    }
-    Ok(())
+    same("list of dictionaries", of_first.dictionaries == of_parts.dictionaries, dictionaries)?;
+    same("list of classes", of_first.classes == of_parts.classes, |parts| format!("{:?}", parts.metadata.classes))
 }
 
 fn merged<'a>(shards: impl Iterator<Item = Option<&'a [ColumnStatistics]>>) -> Option<Vec<ColumnStatistics>> {

@@ -11,11 +11,10 @@ use crate::format::Tensor;
 use crate::parts::{Opened, Part, Parts};
 #[cfg(feature = "remote")]
 use crate::remote::{Object, Place, Remote};
-use crate::row_store::{RowStore, TOUCHED, touch};
-use crate::statistics::ColumnStatistics;
+use crate::row_store::{RowStore, TOUCHED, Verified, touch};
 use crate::table::fingerprint;
 use crate::tensor_names::TensorNames;
-use crate::verify::{self, ReadBytes, Verified};
+use crate::verify::{self, ReadBytes};
 
 /// The number of bytes read at a time for rows in order that were not announced.
 const SCRATCH_BYTES: usize = 256 << 10;
@@ -76,34 +75,6 @@ impl StreamedTable {
 
     fn new(source: Source, parts: Parts, ahead: &ReadAhead) -> Self {
         Self { file: Arc::new(TableFile { source, parts }), ahead: ahead.clone(), number: ahead.register() }
-    }
-
-    /// The path of the file, or its URL without secrets.
-    pub fn path(&self) -> &Path {
-        self.file.path()
-    }
-
-    /// The statistics of each column, gathered when the table was written; `None` for a file written by another program.
-    pub fn statistics(&self) -> Option<&[ColumnStatistics]> {
-        self.file.parts.metadata.statistics.as_deref()
-    }
-
-    /// Checks every byte against the checksums that were written with the table, on all cores.
-    ///
-    /// # Errors
-    /// As for [`Table::verify`](crate::Table::verify); [`Error::Io`] if the file cannot be read.
-    /// # Cost
-    /// Reads the whole file, a MiB for each thread at a time.
-    pub fn verify(&self) -> Result<(), Error> {
-        self.verify_with_progress(|_| {})
-    }
-
-    /// Like [`verify`](Self::verify); calls `progress` from time to time on the caller's thread.
-    ///
-    /// # Errors
-    /// As for [`verify`](Self::verify).
-    pub fn verify_with_progress(&self, mut progress: impl FnMut(Verified)) -> Result<(), Error> {
-        verify::verify(self, &mut progress)
     }
 
     /// Reads some rows of a tensor from the file, and calls `take` with each piece and its first row.
@@ -252,6 +223,10 @@ impl RowStore for StreamedTable {
 
     fn done_with(&self, rows: Range<usize>) {
         self.ahead.release(self.number, rows);
+    }
+
+    fn verify(&self, progress: &mut dyn FnMut(Verified)) -> Result<(), Error> {
+        verify::verify(self, progress)
     }
 
     fn fingerprint(&self) -> Option<u64> {

@@ -1,16 +1,11 @@
-use std::io::Read;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 
 use super::line::LineParser;
-use super::rows::{DenseRows, IndexRange, Lines, Problem, Scanned, Shape};
+use super::rows::{IndexRange, Scanned, Shape, parse};
 use super::{FirstIndex, SvmlightOptions};
-use crate::csv::{ChunkEnds, ChunkError, Chunks, MAX_ROW_BYTES, parse_in_order, what_else};
+use crate::csv::{ChunkEnds, Position, Text, what_else};
 use crate::error::{Error, SvmlightError};
-use crate::import::{
-    BadRows, ColumnOptions, ImportReport, Input, LabelKind, Labels, Like, Missing, Origin, Progress, ReadSource, Roles, RowChunk,
-    Sink, n_threads, read_error,
-};
+use crate::import::{ColumnOptions, ImportReport, LabelKind, Labels, Like, Missing, Origin, Progress, ReadSource, Roles, Sink};
 use crate::schema::Weights;
 use crate::source_identity::SourceIdentity;
 
@@ -20,65 +15,40 @@ impl ReadSource for SvmlightOptions {
     }
 
     fn read(&self, path: &Path, dest: &Path, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
-        read(path, dest, self, progress)
+        let origin = self.origin(path)?;
+        let like = self.like().map(Like::with_columns).transpose()?;
+        let options = &match &like {
+            Some(like) => matched(self, like)?,
+            None => self.clone(),
+        };
+        let labels = Labels::of(&options.label_kind).map_err(|problem| wrong(path, problem))?;
+        if labels == Labels::Absent {
+            return Err(wrong(path, "rows of svmlight begin with a label; choose another kind of labels".to_owned()));
+        }
+        let mut parser = LineParser::new(labels, options);
+        let shape = find_shape(path, options, &parser)?;
+        let names = (0..shape.n_features).map(|place| format!("feature_{}", place + shape.first_index));
+        let names: Vec<String> = std::iter::once("label".to_owned()).chain(names).collect();
+        let columns = ColumnOptions {
+            label_kind: options.label_kind.clone(),
+            missing: options.missing,
+            dtype: options.dtype,
+            bad_rows: options.bad_rows,
+            ..ColumnOptions::default()
+        };
+        let roles = Roles::find(path, &names, &columns, like.as_ref(), &[], &|_| false)?;
+        parser.labels = roles.labels.clone();
+
+        let text = open(path, shape.rows_at_once())?;
+        let sink = Sink::create(dest, &roles, like.as_ref(), origin)?;
+        let parse = |chunk: &_, dense: &mut _| parse(chunk, dense, &parser, options.bad_rows, shape, &roles.rules);
+        let error_of = |at, reason: &SvmlightError| error_of(at, reason.clone(), path);
+        text.write(sink, options.n_threads, parse, error_of, "no rows", progress).map_err(of_lines)
     }
 
     fn like(&self) -> Option<&Path> {
         self.like.as_deref()
     }
-}
-
-fn read(path: &Path, dest: &Path, options: &SvmlightOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
-    let origin = options.origin(path)?;
-    let like = options.like.as_deref().map(Like::with_columns).transpose()?;
-    let options = &match &like {
-        Some(like) => matched(options, like)?,
-        None => options.clone(),
-    };
-    let labels = Labels::of(&options.label_kind).map_err(|problem| wrong(path, problem))?;
-    if labels == Labels::Absent {
-        return Err(wrong(path, "rows of svmlight begin with a label; choose another kind of labels".to_owned()));
-    }
-    let mut parser = LineParser::new(labels, options);
-    let shape = find_shape(path, options, &parser)?;
-    let names = (0..shape.n_features).map(|place| format!("feature_{}", place + shape.first_index));
-    let names: Vec<String> = std::iter::once("label".to_owned()).chain(names).collect();
-    let columns = ColumnOptions {
-        label_kind: options.label_kind.clone(),
-        missing: options.missing,
-        dtype: options.dtype,
-        bad_rows: options.bad_rows,
-        ..ColumnOptions::default()
-    };
-    let roles = Roles::find(path, &names, &columns, like.as_ref(), &[], &|_| false)?;
-    parser.labels = roles.labels.clone();
-
-    let input = Input::open(path)?;
-    let unreadable = read_error(path, input.action);
-    let mut chunks = Chunks::new(input.bytes);
-    let mut place = start(path, &mut chunks, &unreadable, shape.rows_at_once())?;
-    let mut sink = Sink::create(dest, &roles, like.as_ref(), origin)?;
-    let new = || DenseRows::new(RowChunk::new(&roles));
-    let parse = |chunk: &_, dense: &mut DenseRows| dense.parse(chunk, &parser, options.bad_rows, shape, &roles.rules);
-    let mut take = |dense: Result<&mut DenseRows, ChunkError>| {
-        let dense = dense.map_err(|error| place.of_chunk_error(error, path, &unreadable))?;
-        let Lines { n_bad, problems, .. } = &dense.lines;
-        sink.skip(
-            *n_bad,
-            options.bad_rows != BadRows::Skip && *n_bad > 0,
-            problems.iter().map(|problem| place.error_of(problem, path)),
-        )?;
-        place.pass(&dense.lines);
-        sink.take(&mut dense.rows)?;
-        let bytes_read = input.n_read.load(Ordering::Relaxed);
-        progress(Progress { bytes_read, total_bytes: input.source.n_bytes, n_rows: sink.n_rows() });
-        Ok(())
-    };
-    parse_in_order(chunks, n_threads(options.n_threads), new, parse, &mut take)?;
-    if sink.n_rows() == 0 {
-        return Err(no_rows(path, sink.n_skipped()));
-    }
-    sink.finish()
 }
 
 /// The options with those that the table to match determines.
@@ -144,80 +114,52 @@ fn find_shape(path: &Path, options: &SvmlightOptions, parser: &LineParser) -> Re
 
 /// The first pass over the file.
 fn scan(path: &Path, options: &SvmlightOptions, parser: &LineParser) -> Result<IndexRange, Error> {
-    let input = Input::open(path)?;
-    let unreadable = read_error(path, input.action);
-    let mut chunks = Chunks::new(input.bytes);
-    let mut place = start(path, &mut chunks, &unreadable, usize::MAX)?;
     let (mut indices, mut n_rows, mut n_bad) = (IndexRange::default(), 0, 0);
-    let parse = |chunk: &_, scanned: &mut Scanned| scanned.scan(chunk, parser, options.bad_rows);
-    parse_in_order(chunks, n_threads(options.n_threads), Scanned::default, parse, |scanned| {
-        let scanned = scanned.map_err(|error| place.of_chunk_error(error, path, &unreadable))?;
-        if options.bad_rows != BadRows::Skip
-            && let Some(problem) = scanned.lines.problems.first()
-        {
-            return Err(place.error_of(problem, path));
+    let scan = |chunk: &_, scanned: &mut _| Scanned::scan(chunk, scanned, parser, options.bad_rows);
+    let scanned = open(path, usize::MAX)?.parse(options.n_threads, Scanned::default, scan, |scanned, start, _| {
+        if let Some((at, reason)) = scanned.rejected.first.first().filter(|_| scanned.rejected.is_cut) {
+            return Err(error_of(start + *at, reason.clone(), path));
         }
-        place.pass(&scanned.lines);
-        indices.add(scanned.indices);
-        n_rows += scanned.n_rows;
-        n_bad += scanned.lines.n_bad;
+        indices.add(scanned.rows.indices);
+        n_rows += scanned.rows.n_rows;
+        n_bad += scanned.rejected.n;
         Ok(())
-    })?;
-    if n_rows == 0 { Err(no_rows(path, n_bad)) } else { Ok(indices) }
+    });
+    scanned.map_err(of_lines)?;
+    if n_rows == 0 {
+        let found = if n_bad > 0 { "only rows that were skipped" } else { "no rows" };
+        return Err(Error::NoRows { path: path.to_owned(), found });
+    }
+    Ok(indices)
 }
 
-/// Checks the format of the file, and cuts it into chunks of at most that many lines.
-fn start(
-    path: &Path,
-    chunks: &mut Chunks<impl Read>,
-    unreadable: impl Fn(std::io::Error) -> Error,
-    rows_at_once: usize,
-) -> Result<Place, Error> {
-    let text = chunks.peek().map_err(unreadable)?;
-    let found = if text.is_empty() { Some("an empty file") } else { what_else(text) };
+/// Opens the file after checking its format, to be cut into chunks of at most that many lines.
+fn open(path: &Path, rows_at_once: usize) -> Result<Text<'_>, Error> {
+    let mut text = Text::open(path)?;
+    let start = text.peek()?;
+    let found = if start.is_empty() { Some("an empty file") } else { what_else(start) };
     if let Some(found) = found {
         return Err(Error::NoRows { path: path.to_owned(), found });
     }
-    let mark = if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
-    chunks.start_at(mark, ChunkEnds::Lines { at_most: rows_at_once });
-    Ok(Place { line: 1, byte: mark as u64 })
-}
-
-fn no_rows(path: &Path, n_skipped: u64) -> Error {
-    let found = if n_skipped > 0 { "only rows that were skipped" } else { "no rows" };
-    Error::NoRows { path: path.to_owned(), found }
+    let byte = if start.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+    text.start_at(Position { line: 1, byte }, ChunkEnds::Lines { at_most: rows_at_once });
+    Ok(text)
 }
 
 fn wrong(path: &Path, problem: String) -> Error {
     Error::ColumnRoles { path: path.to_owned(), problem }
 }
 
-/// A position in the decompressed file: lines are counted from 1, bytes from 0.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    line: u64,
-    byte: u64,
+fn error_of(Position { line, byte }: Position, reason: SvmlightError, path: &Path) -> Error {
+    Error::Svmlight { path: path.to_owned(), line, byte, reason }
 }
 
-impl Place {
-    fn pass(&mut self, lines: &Lines) {
-        self.line += lines.n_lines;
-        self.byte += lines.n_bytes;
-    }
-
-    /// The error for a problem in the chunk that starts here.
-    fn error_of(self, problem: &Problem, path: &Path) -> Error {
-        let reason = problem.reason.clone();
-        Error::Svmlight { path: path.to_owned(), line: self.line + problem.line, byte: self.byte + problem.byte, reason }
-    }
-
-    fn of_chunk_error(self, error: ChunkError, path: &Path, unreadable: impl Fn(std::io::Error) -> Error) -> Error {
-        match error {
-            ChunkError::Read(error) => unreadable(error),
-            ChunkError::RowTooLong => {
-                let reason = SvmlightError::LineTooLong { limit_bytes: MAX_ROW_BYTES };
-                Error::Svmlight { path: path.to_owned(), line: self.line, byte: self.byte, reason }
-            }
+/// The error of this format for a line that does not end.
+fn of_lines(error: Error) -> Error {
+    match error {
+        Error::RowTooLong { path, line, byte, limit_bytes } => {
+            Error::Svmlight { path, line, byte, reason: SvmlightError::LineTooLong { limit_bytes } }
         }
+        error => error,
     }
 }

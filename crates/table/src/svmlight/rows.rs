@@ -2,55 +2,34 @@
 
 use super::MAX_INDEX;
 use super::line::{Entry, Label, LineParser, Wrong};
-use crate::csv::Chunk;
+use crate::csv::{Chunk, Parsed, Position};
 use crate::error::SvmlightError;
-use crate::import::{BadRows, ChunkLabels, FeatureRules, MAX_REPORTS, RowChunk};
+use crate::import::{BadRows, ChunkLabels, FeatureRules, RowChunk};
 
-/// The lines of a chunk, and which of them are bad.
-#[derive(Debug, Default)]
-pub(super) struct Lines {
-    pub(super) n_lines: u64,
-    pub(super) n_bytes: u64,
-    pub(super) n_bad: u64,
-    /// The first few of the bad lines.
-    pub(super) problems: Vec<Problem>,
-}
+/// Lines of which some may be bad.
+type Lines<T> = Parsed<T, SvmlightError>;
 
-/// Why a line is bad.
-#[derive(Debug)]
-pub(super) struct Problem {
-    /// The line, counted from 0 at the start of the chunk.
-    pub(super) line: u64,
-    /// The byte offset of the problem in the chunk.
-    pub(super) byte: u64,
-    pub(super) reason: SvmlightError,
-}
-
-impl Lines {
-    /// Reads the lines one by one. Unless bad rows are skipped, it stops after the first of them.
-    fn read(&mut self, text: &[u8], bad_rows: BadRows, mut read: impl FnMut(&[u8]) -> Result<(), Wrong>) {
-        (self.n_lines, self.n_bytes, self.n_bad) = (0, text.len() as u64, 0);
-        self.problems.clear();
-        let mut start = 0;
-        for end in memchr::memchr_iter(b'\n', text) {
-            if let Err((at, reason)) = read(&text[start..end]) {
-                if self.problems.len() < MAX_REPORTS {
-                    self.problems.push(Problem { line: self.n_lines, byte: (start + at) as u64, reason });
-                }
-                self.n_bad += 1;
-                if bad_rows != BadRows::Skip {
-                    return;
-                }
-            }
-            (start, self.n_lines) = (end + 1, self.n_lines + 1);
+/// Reads the lines of a chunk one by one. Unless bad rows are skipped, it stops after the first of them.
+fn read_lines<T>(
+    chunk: &Chunk,
+    bad_rows: BadRows,
+    Lines { rows, rejected, .. }: &mut Lines<T>,
+    mut read: impl FnMut(&[u8], &mut T) -> Result<(), Wrong>,
+) {
+    let (text, mut start) = (chunk.rows(), 0);
+    for (line, end) in (0..).zip(memchr::memchr_iter(b'\n', text)) {
+        if let Err((at, reason)) = read(&text[start..end], rows)
+            && rejected.add(bad_rows.skips(false), || (Position { line, byte: (start + at) as u64 }, reason))
+        {
+            return;
         }
+        start = end + 1;
     }
 }
 
 /// The result of the first pass for the rows of a chunk, except bad ones.
 #[derive(Debug, Default)]
 pub(super) struct Scanned {
-    pub(super) lines: Lines,
     pub(super) n_rows: u64,
     pub(super) indices: IndexRange,
     entries: Vec<Entry>,
@@ -70,10 +49,9 @@ impl IndexRange {
 }
 
 impl Scanned {
-    pub(super) fn scan(&mut self, chunk: &Chunk, parser: &LineParser, bad_rows: BadRows) {
-        let Self { lines, n_rows, indices, entries } = self;
-        (*n_rows, *indices) = (0, IndexRange::default());
-        lines.read(chunk.rows(), bad_rows, |line| {
+    pub(super) fn scan(chunk: &Chunk, scanned: &mut Lines<Self>, parser: &LineParser, bad_rows: BadRows) {
+        (scanned.rows.n_rows, scanned.rows.indices) = (0, IndexRange::default());
+        read_lines(chunk, bad_rows, scanned, |line, Self { n_rows, indices, entries }| {
             if parser.read(line, entries)?.is_some() {
                 *n_rows += 1;
                 // The indices are sorted.
@@ -102,40 +80,34 @@ impl Shape {
     pub(super) const MAX_FEATURES: usize = MAX_INDEX + 1;
 }
 
-/// The rows of a chunk.
-#[derive(Debug)]
-pub(super) struct DenseRows {
-    pub(super) lines: Lines,
-    pub(super) rows: RowChunk,
-    entries: Vec<Entry>,
-}
-
-impl DenseRows {
-    pub(super) fn new(rows: RowChunk) -> Self {
-        Self { lines: Lines::default(), rows, entries: Vec::new() }
-    }
-
-    pub(super) fn parse(&mut self, chunk: &Chunk, parser: &LineParser, bad_rows: BadRows, shape: Shape, rules: &FeatureRules) {
-        let Self { lines, rows, entries } = self;
-        rows.clear();
-        lines.read(chunk.rows(), bad_rows, |line| {
-            let Some(label) = parser.read(line, entries)? else { return Ok(()) };
-            let start = rows.features.len();
-            rows.features.resize(start + shape.n_features, 0.0);
-            if let Err(wrong) = fill_in(&mut rows.features[start..], entries, shape, rules) {
-                rows.features.truncate(start);
-                return Err(wrong);
-            }
-            match (&mut rows.labels, label) {
-                (ChunkLabels::Numbers(labels), Label::Number(label)) => labels.push(label),
-                (ChunkLabels::Found(labels, values), Label::Found(name)) => labels.push(values.code(name)),
-                (ChunkLabels::Known(labels), Label::Known(label)) => labels.push(label),
-                _ => unreachable!("a chunk has labels of the kind that lines are read with"),
-            }
-            Ok(())
-        });
-        rows.seal();
-    }
+/// Parses the rows of a chunk.
+pub(super) fn parse(
+    chunk: &Chunk,
+    dense: &mut Lines<RowChunk>,
+    parser: &LineParser,
+    bad_rows: BadRows,
+    shape: Shape,
+    rules: &FeatureRules,
+) {
+    dense.rows.clear();
+    let mut entries = Vec::new();
+    read_lines(chunk, bad_rows, dense, |line, rows| {
+        let Some(label) = parser.read(line, &mut entries)? else { return Ok(()) };
+        let start = rows.features.len();
+        rows.features.resize(start + shape.n_features, 0.0);
+        if let Err(wrong) = fill_in(&mut rows.features[start..], &entries, shape, rules) {
+            rows.features.truncate(start);
+            return Err(wrong);
+        }
+        match (&mut rows.labels, label) {
+            (ChunkLabels::Numbers(labels), Label::Number(label)) => labels.push(label),
+            (ChunkLabels::Found(labels, values), Label::Found(name)) => labels.push(values.code(name)),
+            (ChunkLabels::Known(labels), Label::Known(label)) => labels.push(label),
+            _ => unreachable!("a chunk has labels of the kind that lines are read with"),
+        }
+        Ok(())
+    });
+    dense.rows.seal();
 }
 
 /// Stores the features in a row of zeros.

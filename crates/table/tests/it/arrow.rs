@@ -27,7 +27,7 @@ pub(crate) fn columns() -> ColumnOptions {
     }
 }
 
-fn table_of(source: &Path, columns: ColumnOptions) -> Result<(ImportReport, Table), String> {
+pub(crate) fn table_of(source: &Path, columns: ColumnOptions) -> Result<(ImportReport, Table), String> {
     let (folder, dest) = crate::scratch();
     let options = ArrowOptions { columns, ..ArrowOptions::default() };
     let report = import(source, &dest, &options).map_err(|error| error.to_string());
@@ -78,13 +78,13 @@ fn files_and_streams_plain_and_packed() {
     check_mixed(&report, &table);
 }
 
-#[test]
-fn any_number_of_threads_makes_the_same_table() {
+/// Checks that the number of threads does not change the table.
+pub(crate) fn check_threads(name: &str) {
     let bytes = |n_threads| {
         let (_folder, dest) = crate::scratch();
         let options = ArrowOptions { columns: columns(), n_threads };
         let mut last = None;
-        import_with_progress(mixed("mixed_zstd.arrow"), &dest, &options, |progress| last = Some(progress)).unwrap();
+        import_with_progress(mixed(name), &dest, &options, |progress| last = Some(progress)).unwrap();
         assert_eq!(last.expect("there were rows to write").n_rows, 400);
         fs::read(dest).unwrap()
     };
@@ -92,6 +92,11 @@ fn any_number_of_threads_makes_the_same_table() {
     for n_threads in [2, 3, 7] {
         assert!(bytes(n_threads) == one, "{n_threads} threads make another table than one");
     }
+}
+
+#[test]
+fn any_number_of_threads_makes_the_same_table() {
+    check_threads("mixed_zstd.arrow");
 }
 
 #[test]
@@ -204,10 +209,10 @@ const REFUSALS: [(&str, &str); 7] = [
     ("schema_of_all_memory.arrow", "the schema"),
 ];
 
-#[test]
-fn forged_files_are_refused() {
+/// Checks that all files with this extension are refused for these reasons.
+pub(crate) fn check_forged(extension: &str, refusals: &[(&str, &str)]) {
     let (folder, dest) = crate::scratch();
-    for (name, reason) in REFUSALS {
+    for (name, reason) in refusals {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks").join(name);
         let error = import(path, &dest, &ArrowOptions::default()).expect_err(name);
         let message = error.to_string();
@@ -215,16 +220,20 @@ fn forged_files_are_refused() {
         assert!(message.contains(reason) && message.contains(name), "{name}: `{message}` does not say `{reason}`");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{name}: something was left behind");
     }
-    crate::attacks::check_listed(&["arrow"], REFUSALS.iter().map(|(name, _)| *name));
+    crate::attacks::check_listed(&[extension], refusals.iter().map(|(name, _)| *name));
+}
+
+#[test]
+fn forged_files_are_refused() {
+    check_forged("arrow", &REFUSALS);
 }
 
 /// A damaged byte of a file never makes the import panic or leave something behind. (The panic messages of readers are still
 /// printed.)
-#[test]
-fn any_byte_may_be_wrong() {
+pub(crate) fn check_any_byte(names: &[&str]) {
     let (folder, dest) = crate::scratch();
     let source = folder.path().join("damaged");
-    for name in ["small.arrow", "small.arrows"] {
+    for name in names {
         let good = fs::read(mixed(name)).unwrap();
         // Every third byte, to save time.
         for at in (0..good.len()).step_by(3) {
@@ -238,6 +247,11 @@ fn any_byte_may_be_wrong() {
             assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "byte {at} of {name}: something was left behind");
         }
     }
+}
+
+#[test]
+fn any_byte_may_be_wrong() {
+    check_any_byte(&["small.arrow", "small.arrows"]);
 }
 
 #[test]

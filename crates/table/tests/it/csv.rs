@@ -2,46 +2,18 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::PathBuf;
 
 use brisk_table::{
-    BadRows, ColumnOptions, CsvOptions, Decimal, Delimiter, Error, Header, ImportReport, Imported, LabelKind, Missing, Progress,
-    Table, import, import_if_changed, import_with_progress,
+    BadRows, ColumnOptions, CsvOptions, Decimal, Delimiter, Error, Header, Imported, LabelKind, Missing, Progress, import,
+    import_if_changed, import_with_progress,
 };
-use tempfile::TempDir;
 
-struct Import {
-    _folder: TempDir,
-    source: PathBuf,
-    dest: PathBuf,
-}
-
-impl Import {
-    fn of(text: impl AsRef<[u8]>) -> Self {
-        let (folder, dest) = crate::scratch();
-        let source = folder.path().join("rows.csv");
-        fs::write(&source, text).unwrap();
-        Self { _folder: folder, source, dest }
-    }
-
-    fn run(&self, options: &CsvOptions) -> Result<(ImportReport, Table), String> {
-        let report = import(&self.source, &self.dest, options);
-        let n_files = fs::read_dir(self.source.parent().unwrap()).unwrap().count();
-        let expected = if report.is_ok() { 2 } else { 1 };
-        assert_eq!(n_files, expected, "files in the folder after {:?}", report.as_ref().map(|_| ()));
-        let report = report.map_err(|error| error.to_string())?;
-        let table = Table::open(&self.dest).unwrap();
-        table.verify().unwrap();
-        assert_eq!(table.n_rows(), report.n_rows);
-        assert_eq!(table.column_names(), report.column_names);
-        Ok((report, table))
-    }
-}
+use crate::Import;
 
 /// The features and labels, row by row.
 #[track_caller]
 fn check(text: impl AsRef<[u8]>, options: CsvOptions, features: &[f32], labels: &[f32]) {
-    let (_, table) = Import::of(text).run(&options).unwrap();
+    let (_, table) = Import::of("rows.csv", text).run(&options).unwrap();
     let bits =
         |values: &[f32]| values.iter().map(|x| if x.is_nan() { f32::NAN.to_bits() } else { x.to_bits() }).collect::<Vec<_>>();
     let found = table.rows::<f32>(0..table.n_rows()).unwrap();
@@ -52,7 +24,7 @@ fn check(text: impl AsRef<[u8]>, options: CsvOptions, features: &[f32], labels: 
 /// The error contains all these words.
 #[track_caller]
 fn refuse(text: impl AsRef<[u8]>, options: CsvOptions, says: &[&str]) {
-    let message = Import::of(text).run(&options).map(|(report, _)| report).expect_err("it was imported");
+    let message = Import::of("rows.csv", text).run(&options).expect_err("it was imported").to_string();
     for part in says.iter().chain(&["rows.csv"]) {
         assert!(message.contains(part), "`{message}` does not say `{part}`");
     }
@@ -102,7 +74,7 @@ fn columns_have_roles() {
     let text = "id,a,y,w,b\nx1,1,0,0.5,2\n\"x,2\",3,1,2.5,4\n";
     let options = of(ColumnOptions { labels: vec!["y".into()], weight: Some(3.into()), drop: vec!["id".into()], ..columns() });
     check(text, options.clone(), &[1.0, 2.0, 3.0, 4.0], &[0.0, 1.0]);
-    let (report, table) = Import::of(text).run(&options).unwrap();
+    let (report, table) = Import::of("rows.csv", text).run(&options).unwrap();
     assert_eq!((table.weights().unwrap(), table.label_names()), (&[0.5, 2.5][..], &["y".to_owned()][..]));
     assert_eq!(report.column_names, ["a", "b"]);
     assert_eq!((report.statistics[0].mean, report.statistics[0].std), (2.0, 1.0));
@@ -173,7 +145,7 @@ fn ragged_rows_and_open_quotes() {
 fn a_bad_cell_has_its_byte() {
     for n_rows in [3, 400_000] {
         let text = "\u{feff}y,a\n".to_owned() + &"1,\"2\n\"\n".repeat(n_rows) + "0,x y\n3,4\n";
-        let files = Import::of(&text);
+        let files = Import::of("rows.csv", &text);
         match import(&files.source, &files.dest, &auto()).map(|_| ()).unwrap_err() {
             Error::Cell { line, byte, .. } => {
                 assert_eq!(line, 2 + 2 * n_rows as u64);
@@ -190,7 +162,7 @@ fn missing_values_may_be_kept() {
     let (nan, inf) = (f32::NAN, f32::INFINITY);
     let text = "y,a,b\n1,,nan\n0,NA,?\n1,n/a,NULL\n0,None,-inf\n1,2,\n";
     check(text, keep.clone(), &[nan, nan, nan, nan, nan, nan, nan, -inf, 2.0, nan], &[1.0, 0.0, 1.0, 0.0, 1.0]);
-    let (report, _) = Import::of(text).run(&keep).unwrap();
+    let (report, _) = Import::of("rows.csv", text).run(&keep).unwrap();
     assert_eq!((report.statistics[0].count, report.statistics[0].mean), (1, 2.0));
     refuse("y,a\n,1\n", keep.clone(), &["a label"]);
     refuse("y,a\n1,1e40\n", keep, &["range of f32"]);
@@ -201,14 +173,14 @@ fn bad_rows_may_be_skipped_and_are_counted() {
     let skip = of(ColumnOptions { bad_rows: BadRows::Skip, ..columns() });
     let text = "y,a\n1,2\n1,x\n1\n2,3,4\n,5\n3,\"a\nb\"\n0,6\n";
     check(text, skip.clone(), &[2.0, 6.0], &[1.0, 0.0]);
-    let (report, _) = Import::of(text).run(&skip).unwrap();
+    let (report, _) = Import::of("rows.csv", text).run(&skip).unwrap();
     let messages: Vec<String> = report.first_skipped.iter().map(ToString::to_string).collect();
     assert_eq!((report.n_skipped, messages.len()), (5, 5));
     for (message, line) in messages.iter().zip(["line 3", "line 4", "line 5", "line 6", "line 7"]) {
         assert!(message.contains(line), "{message}");
     }
     let many = format!("y,a\n1,2\n{}", "x,y\n".repeat(400_000));
-    let (report, _) = Import::of(many).run(&skip).unwrap();
+    let (report, _) = Import::of("rows.csv", many).run(&skip).unwrap();
     assert_eq!((report.n_rows, report.n_skipped, report.first_skipped.len()), (1, 400_000, 10));
     refuse("y,a\nx,y\n", CsvOptions { header: Header::Present, ..skip }, &["only rows that were skipped"]);
 }
@@ -221,7 +193,7 @@ fn files_that_are_no_rows() {
     refuse("y,a,b", auto(), &["a header and no rows"]);
     refuse("PAR1....", auto(), &["a Parquet file"]);
     refuse(b"\xff\xfey\0,\0", auto(), &["UTF-16"]);
-    let files = Import::of("");
+    let files = Import::of("rows.csv", "");
     let missing = import(files.source.with_file_name("none.csv"), &files.dest, &auto()).unwrap_err().to_string();
     assert!(missing.contains("none.csv: cannot open"), "{missing}");
     let folder = import(files.source.parent().unwrap(), &files.dest, &auto()).unwrap_err().to_string();
@@ -237,11 +209,11 @@ fn gzip(text: &[u8]) -> Vec<u8> {
 #[test]
 fn gzip_is_unpacked_and_damage_is_an_error() {
     let text = numbers(30_000);
-    let (_, plain) = Import::of(&text).run(&auto()).unwrap();
+    let (_, plain) = Import::of("rows.csv", &text).run(&auto()).unwrap();
     let halves = text.as_bytes().split_at(text.len() / 2);
     let two_members = [gzip(halves.0), gzip(halves.1)].concat();
     for packed in [gzip(text.as_bytes()), two_members] {
-        let (report, table) = Import::of(&packed).run(&auto()).unwrap();
+        let (report, table) = Import::of("rows.csv", &packed).run(&auto()).unwrap();
         assert_eq!(report.n_rows, 30_000);
         assert_eq!(table.row_bytes(0..30_000).unwrap(), plain.row_bytes(0..30_000).unwrap());
         assert_eq!(table.statistics(), plain.statistics());
@@ -249,7 +221,7 @@ fn gzip_is_unpacked_and_damage_is_an_error() {
     // `gzip -d` ignores zeros at the end, and warns about anything else there.
     for n_zeros in [1, 511, 300_000] {
         let padded = [gzip(text.as_bytes()), vec![0; n_zeros]].concat();
-        let (_, table) = Import::of(&padded).run(&auto()).unwrap();
+        let (_, table) = Import::of("rows.csv", &padded).run(&auto()).unwrap();
         assert_eq!(table.row_bytes(0..30_000).unwrap(), plain.row_bytes(0..30_000).unwrap());
     }
     let packed = gzip(text.as_bytes());
@@ -283,7 +255,7 @@ fn numbers(n_rows: usize) -> String {
 
 #[test]
 fn the_table_is_the_same_for_any_number_of_threads() {
-    let files = Import::of(numbers(150_000));
+    let files = Import::of("rows.csv", numbers(150_000));
     let tables: Vec<Vec<u8>> = [1, 2, 3, 16]
         .map(|n_threads| {
             let (report, _) = files.run(&CsvOptions { n_threads, ..auto() }).unwrap();
@@ -301,7 +273,7 @@ fn the_table_is_the_same_for_any_number_of_threads() {
 #[test]
 fn every_cell_has_the_bits_of_std() {
     let text = numbers(20_000);
-    let (_, table) = Import::of(&text).run(&auto()).unwrap();
+    let (_, table) = Import::of("rows.csv", &text).run(&auto()).unwrap();
     let plain = text.replace("\n\"", "").replace('"', "");
     let expected =
         plain.lines().skip(1).flat_map(|line| line.split(',').skip(1).map(|cell| cell.parse::<f32>().unwrap().to_bits()));
@@ -312,10 +284,10 @@ fn every_cell_has_the_bits_of_std() {
 fn rows_longer_than_a_chunk() {
     let wide = (0..400_000).map(|i| (i % 97).to_string()).collect::<Vec<_>>().join(",");
     let text = format!("{wide}\n{wide}\n{wide}\n");
-    let error = Import::of(&text).run(&auto()).map(|_| ()).unwrap_err();
+    let error = Import::of("rows.csv", &text).run(&auto()).unwrap_err().to_string();
     assert!(error.contains("no end within"), "{error}");
     let narrow_head = "1,2\n".repeat(10) + "3,\"" + &" ".repeat(3 << 20) + "4\"\n5,6\n";
-    let (report, table) = Import::of(narrow_head).run(&auto()).unwrap();
+    let (report, table) = Import::of("rows.csv", narrow_head).run(&auto()).unwrap();
     assert_eq!(report.n_rows, 12);
     assert_eq!(table.rows::<f32>(10..12).unwrap(), [4.0, 6.0]);
     let open = "1,2\n".repeat(10) + "3,\"" + &"1,2\n".repeat(1 << 20);
@@ -337,7 +309,7 @@ fn the_first_bad_row_of_the_file_is_reported_by_any_number_of_threads() {
 
 #[test]
 fn progress_ends_at_the_end() {
-    let files = Import::of(numbers(100_000));
+    let files = Import::of("rows.csv", numbers(100_000));
     let mut seen: Vec<Progress> = Vec::new();
     import_with_progress(&files.source, &files.dest, &auto(), |progress| seen.push(progress)).unwrap();
     assert!(seen.len() > 2 && seen.is_sorted_by_key(|progress| (progress.n_rows, progress.bytes_read)));
@@ -347,7 +319,7 @@ fn progress_ends_at_the_end() {
 
 #[test]
 fn an_unchanged_source_is_not_imported_again() {
-    let files = Import::of("y,a\n1,2\n");
+    let files = Import::of("rows.csv", "y,a\n1,2\n");
     let run = |options: &CsvOptions| import_if_changed(&files.source, &files.dest, options, |_| ()).unwrap();
     assert!(matches!(run(&auto()), Imported::Written(_)));
     assert!(matches!(run(&auto()), Imported::Unchanged));
@@ -364,13 +336,13 @@ fn an_unchanged_source_is_not_imported_again() {
 /// The reader is far ahead when the first row turns out to be bad, and waits for a chunk that is not given back any more.
 #[test]
 fn an_early_error_ends_a_long_import() {
-    let files = Import::of(format!("y,a\n1,two\n{}", "1,0.333333333\n".repeat(2 << 20)));
+    let files = Import::of("rows.csv", format!("y,a\n1,two\n{}", "1,0.333333333\n".repeat(2 << 20)));
     let (ended, end) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let error = files.run(&CsvOptions { n_threads: 1, ..CsvOptions::default() }).unwrap_err();
         ended.send(error).unwrap();
     });
-    let error = end.recv_timeout(std::time::Duration::from_secs(60)).expect("the import ends");
+    let error = end.recv_timeout(std::time::Duration::from_secs(60)).expect("the import ends").to_string();
     assert!(error.contains("line 2, column 2 (`a`): found \"two\""), "{error}");
 }
 

@@ -48,9 +48,11 @@ mod suspicious;
 mod svmlight;
 mod table;
 
+use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
+use brisk_table::{Error, ImportReport, Importer, Table, import};
 use tempfile::TempDir;
 
 /// A temporary folder, and the path of a table in it.
@@ -58,6 +60,33 @@ fn scratch() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
     let table = folder.path().join("table.safetensors");
     (folder, table)
+}
+
+/// A file to import, in a temporary folder.
+struct Import {
+    _folder: TempDir,
+    source: PathBuf,
+    dest: PathBuf,
+}
+
+impl Import {
+    fn of(name: &str, text: impl AsRef<[u8]>) -> Self {
+        let (folder, dest) = scratch();
+        let source = folder.path().join(name);
+        fs::write(&source, text).unwrap();
+        Self { _folder: folder, source, dest }
+    }
+
+    fn run(&self, options: &impl Importer) -> Result<(ImportReport, Table), Error> {
+        let report = import(&self.source, &self.dest, options);
+        let n_files = fs::read_dir(self.source.parent().unwrap()).unwrap().count();
+        assert_eq!(n_files, if report.is_ok() { 2 } else { 1 }, "files in the folder after {report:?}");
+        let report = report?;
+        let table = Table::open(&self.dest).unwrap();
+        table.verify().unwrap();
+        assert_eq!((table.n_rows(), table.column_names()), (report.n_rows, &report.column_names[..]));
+        Ok((report, table))
+    }
 }
 
 /// Reports that something was not tested, so that a green run does not claim more than it tested. Bypasses the harness, which

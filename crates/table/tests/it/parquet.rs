@@ -1,23 +1,9 @@
 //! Parquet: the same columns as Arrow's, the real samples of pandas, polars and pyarrow, and files that are refused.
 
-use std::fs;
-use std::path::Path;
+use brisk_table::{Categorical, ColumnOptions, LabelKind, Missing};
 
-use brisk_table::{
-    ArrowOptions, Categorical, ColumnOptions, Error, ImportReport, LabelKind, Missing, Table, import, import_with_progress,
-};
-
-use crate::arrow::{check_mixed, columns, mixed};
+use crate::arrow::{check_any_byte, check_forged, check_mixed, check_threads, columns, mixed, table_of};
 use crate::real_files::data;
-
-fn table_of(source: &Path, columns: ColumnOptions) -> Result<(ImportReport, Table), String> {
-    let (folder, dest) = crate::scratch();
-    let options = ArrowOptions { columns, ..ArrowOptions::default() };
-    let report = import(source, &dest, &options).map_err(|error| error.to_string());
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), usize::from(report.is_ok()), "something was left behind");
-    let table = Table::open(&dest);
-    Ok((report?, table.unwrap()))
-}
 
 #[test]
 fn every_kind_of_column() {
@@ -27,18 +13,7 @@ fn every_kind_of_column() {
 
 #[test]
 fn any_number_of_threads_makes_the_same_table() {
-    let bytes = |n_threads| {
-        let (_folder, dest) = crate::scratch();
-        let options = ArrowOptions { columns: columns(), n_threads };
-        let mut last = None;
-        import_with_progress(mixed("mixed.parquet"), &dest, &options, |progress| last = Some(progress)).unwrap();
-        assert_eq!(last.expect("there were rows to write").n_rows, 400);
-        fs::read(dest).unwrap()
-    };
-    let one = bytes(1);
-    for n_threads in [2, 3, 7] {
-        assert!(bytes(n_threads) == one, "{n_threads} threads make another table than one");
-    }
+    check_threads("mixed.parquet");
 }
 
 /// The same rows in three layouts, one of them with lists.
@@ -146,38 +121,12 @@ const REFUSALS: [(&str, &str); 6] = [
 
 #[test]
 fn forged_files_are_refused() {
-    let (folder, dest) = crate::scratch();
-    for (name, reason) in REFUSALS {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks").join(name);
-        let error = import(path, &dest, &ArrowOptions::default()).expect_err(name);
-        let message = error.to_string();
-        assert!(matches!(error, Error::Source { .. }), "{name}: {message}");
-        assert!(message.contains(reason) && message.contains(name), "{name}: `{message}` does not say `{reason}`");
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{name}: something was left behind");
-    }
-    crate::attacks::check_listed(&["parquet"], REFUSALS.iter().map(|(name, _)| *name));
+    check_forged("parquet", &REFUSALS);
 }
 
-/// A damaged byte of a file never makes the import panic or leave something behind. (The panic messages of readers are still
-/// printed.)
 #[test]
 fn any_byte_may_be_wrong() {
-    let (folder, dest) = crate::scratch();
-    let source = folder.path().join("damaged");
-    for name in ["small.parquet"] {
-        let good = fs::read(mixed(name)).unwrap();
-        // Every third byte, to save time.
-        for at in (0..good.len()).step_by(3) {
-            let mut bad = good.clone();
-            bad[at] ^= if at % 2 == 0 { 0x01 } else { 0xff };
-            fs::write(&source, bad).unwrap();
-            if import(&source, &dest, &ArrowOptions::default()).is_ok() {
-                Table::open(&dest).unwrap().verify().unwrap();
-                fs::remove_file(&dest).unwrap();
-            }
-            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "byte {at} of {name}: something was left behind");
-        }
-    }
+    check_any_byte(&["small.parquet"]);
 }
 
 #[test]

@@ -157,7 +157,13 @@ fn a_column_of_codes_is_found_to_be_a_category() {
 #[test]
 fn labels_that_merge_are_told() {
     let (report, _) = table_of("y,a\n16777216,1\n16777217,2\n16777218,3\n", ColumnOptions::default()).unwrap();
-    let warning = ImportWarning::RoundedLabel { column: "y".into(), n_values: 1, first: "16777217".into(), stored: 16_777_216.0 };
+    let warning = ImportWarning::Rounded {
+        column: "y".into(),
+        role: ColumnRole::Label,
+        n_values: 1,
+        first: "16777217".into(),
+        stored: 16_777_216.0,
+    };
     assert_eq!((report.warnings, report.label_digits[0].n_rounded), (vec![warning], 1));
     let classes = ColumnOptions { label_kind: LabelKind::Classes, ..ColumnOptions::default() };
     let (report, table) = table_of("y,a\n16777216,1\n16777217,2\n16777218,3\n", classes).unwrap();
@@ -259,6 +265,7 @@ fn whole_numbers_beyond_f64_keep_their_digits() {
     let (report, table) = table_of(&text, ColumnOptions::default()).unwrap();
     let warning = ImportWarning::Rounded {
         column: "id".into(),
+        role: ColumnRole::Feature,
         n_values: 299,
         first: id(1).to_string(),
         stored: 1_152_921_504_606_846_976.0,

@@ -2,46 +2,18 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
 
 use brisk_table::{
-    BadRows, CsvOptions, Error, FeatureDType, FirstIndex, ImportReport, LabelKind, Missing, SvmlightError, SvmlightOptions,
-    Table, import, import_with_progress,
+    BadRows, CsvOptions, Error, FeatureDType, FirstIndex, LabelKind, Missing, SvmlightError, SvmlightOptions, Table, import,
+    import_with_progress,
 };
-use tempfile::TempDir;
 
-struct Import {
-    _folder: TempDir,
-    source: PathBuf,
-    dest: PathBuf,
-}
-
-impl Import {
-    fn of(text: impl AsRef<[u8]>) -> Self {
-        let (folder, dest) = crate::scratch();
-        let source = folder.path().join("rows.svm");
-        fs::write(&source, text).unwrap();
-        Self { _folder: folder, source, dest }
-    }
-
-    fn run(&self, options: &SvmlightOptions) -> Result<(ImportReport, Table), Error> {
-        let report = import(&self.source, &self.dest, options);
-        let n_files = fs::read_dir(self.source.parent().unwrap()).unwrap().count();
-        assert_eq!(n_files, if report.is_ok() { 2 } else { 1 }, "files in the folder after {report:?}");
-        let table = Table::open(&self.dest);
-        report.map(|report| {
-            let table = table.unwrap();
-            table.verify().unwrap();
-            assert_eq!((table.n_rows(), table.column_names()), (report.n_rows, &report.column_names[..]));
-            (report, table)
-        })
-    }
-}
+use crate::Import;
 
 /// The features and labels, row by row.
 #[track_caller]
 fn check(text: impl AsRef<[u8]>, options: SvmlightOptions, names: &[&str], features: &[f32], labels: &[f32]) {
-    let (_, table) = Import::of(text).run(&options).unwrap();
+    let (_, table) = Import::of("rows.svm", text).run(&options).unwrap();
     assert_eq!(table.column_names(), names);
     assert_eq!(table.rows::<f32>(0..table.n_rows()).unwrap(), features);
     assert_eq!(table.labels::<f32>().unwrap(), labels);
@@ -50,7 +22,7 @@ fn check(text: impl AsRef<[u8]>, options: SvmlightOptions, names: &[&str], featu
 /// The error contains all these words.
 #[track_caller]
 fn refuse(text: impl AsRef<[u8]>, options: SvmlightOptions, says: &[&str]) {
-    let message = Import::of(text).run(&options).expect_err("it was imported").to_string();
+    let message = Import::of("rows.svm", text).run(&options).expect_err("it was imported").to_string();
     for part in says.iter().chain(&["rows.svm"]) {
         assert!(message.contains(part), "`{message}` does not say `{part}`");
     }
@@ -126,7 +98,7 @@ fn bad_lines_are_refused_with_their_place() {
     let binary = SvmlightOptions { label_kind: LabelKind::Binary, ..auto() };
     refuse("0 1:1\n-1 1:1\n", binary, &["line 2, byte 6", "found the label \"-1\", expected a label 0 or 1"]);
     refuse(b"1 1:1\n1 1:\xff\n", auto(), &["line 2", "expected a number"]);
-    let error = Import::of("1 1:1 1:1").run(&auto()).unwrap_err();
+    let error = Import::of("rows.svm", "1 1:1 1:1").run(&auto()).unwrap_err();
     assert!(matches!(error, Error::Svmlight { line: 1, byte: 6, reason: SvmlightError::Twice { index: 1 }, .. }), "{error:?}");
 }
 
@@ -152,7 +124,7 @@ fn what_is_no_svmlight_file() {
 #[test]
 fn bad_rows_are_skipped_and_do_not_count() {
     let options = SvmlightOptions { bad_rows: BadRows::Skip, ..auto() };
-    let (report, table) = Import::of("1 2:5\nx 9:1\n0 1:1 8:1 8:2\n0 1:7 # 0:1\n").run(&options).unwrap();
+    let (report, table) = Import::of("rows.svm", "1 2:5\nx 9:1\n0 1:1 8:1 8:2\n0 1:7 # 0:1\n").run(&options).unwrap();
     assert_eq!((report.n_rows, report.n_skipped), (2, 2));
     assert_eq!(table.rows::<f32>(0..2).unwrap(), [0.0, 5.0, 7.0, 0.0]);
     assert!(report.first_skipped[1].to_string().contains("line 3, byte 22: feature 8 is given twice"), "{report:?}");
@@ -162,14 +134,14 @@ fn bad_rows_are_skipped_and_do_not_count() {
 fn classes_missing_values_and_bytes() {
     let text = "+1 1:300 2:nan\n-1 1:4\n-1 2:2\n";
     let options = SvmlightOptions { label_kind: LabelKind::Classes, missing: Missing::Mean, ..auto() };
-    let (_, table) = Import::of(text).run(&options).unwrap();
+    let (_, table) = Import::of("rows.svm", text).run(&options).unwrap();
     assert_eq!((table.classes(), table.labels::<u32>().unwrap()), (&["-1".to_owned(), "+1".to_owned()][..], &[1, 0, 0][..]));
     assert_eq!(table.rows::<f32>(0..3).unwrap(), [300.0, 1.0, 4.0, 0.0, 0.0, 2.0]);
     let given = SvmlightOptions { label_kind: LabelKind::Given(vec!["+1".into()]), missing: Missing::Keep, ..auto() };
     refuse(text, given, &["line 2", "found the label \"-1\", expected one of the classes that were given"]);
     let bytes = SvmlightOptions { dtype: FeatureDType::U8, missing: Missing::Value(9.0), ..auto() };
     refuse(text, bytes.clone(), &["line 1, byte 3: feature 1: found \"300\", expected a whole number from 0 to 255"]);
-    let (_, table) = Import::of(text.replace("300", "30")).run(&bytes).unwrap();
+    let (_, table) = Import::of("rows.svm", text.replace("300", "30")).run(&bytes).unwrap();
     assert_eq!(table.rows::<u8>(0..3).unwrap(), [30, 9, 4, 0, 0, 2]);
 }
 
@@ -179,7 +151,7 @@ fn the_same_table_for_any_number_of_threads() {
     let short: String = (0..60_000_u32).map(|i| format!("{} {}:0.{i} 40:{}\n", i % 7, i % 30 + 1, i % 11)).collect();
     let long: String = (0..300_u32).map(|i| format!("{} {}:{i}\n", i % 7, i * 30 + 1)).collect();
     for text in [short, long] {
-        let import = Import::of(&text);
+        let import = Import::of("rows.svm", &text);
         let tables = [1, 2, 3, 7].map(|n_threads| {
             import.run(&SvmlightOptions { n_threads, label_kind: LabelKind::Classes, ..auto() }).unwrap();
             let table = fs::read(&import.dest).unwrap();
@@ -195,7 +167,7 @@ fn packed_and_with_progress() {
     let text: String = (0..50_000_u32).map(|i| format!("1 1:{i} 2:{}\n", i / 2)).collect();
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packed.write_all(text.as_bytes()).unwrap();
-    let import = Import::of(packed.finish().unwrap());
+    let import = Import::of("rows.svm", packed.finish().unwrap());
     let mut last = None;
     import_with_progress(&import.source, &import.dest, &auto(), |now| last = Some(now)).unwrap();
     let last = last.unwrap();

@@ -30,10 +30,10 @@ fn a_file_and_its_rows_are_predicted_in_one_call() -> Outcome {
     let rows = model.read_rows(&path)?;
     assert_eq!(predicted.predictions, model.predictor(&device)?.predict(&rows.columns, &rows.table)?);
     assert_eq!(predicted.predictions.n_rows(), 3);
-    let unseen: Vec<_> = predicted.unseen.iter().map(|unseen| (unseen.column.as_str(), unseen.n_rows)).collect();
-    let far: Vec<_> = predicted.far.iter().map(|far| (far.column.as_str(), far.n_rows)).collect();
+    let unseen: Vec<_> = predicted.unfamiliar.unseen.iter().map(|unseen| (unseen.column.as_str(), unseen.n_rows)).collect();
+    let far: Vec<_> = predicted.unfamiliar.far.iter().map(|far| (far.column.as_str(), far.n_rows)).collect();
     assert_eq!((unseen, far), (vec![("colour", 1)], vec![("size", 1)]), "what the model does not know is named");
-    let missing: Vec<_> = predicted.missing.iter().map(ToString::to_string).collect();
+    let missing: Vec<_> = predicted.unfamiliar.missing.iter().map(ToString::to_string).collect();
     let expected = "column `size`: 1 of 3 values are missing, although none was in training: the mean of training replaces them";
     assert_eq!(missing, [expected], "a category that is missing is a value of its own");
     assert_eq!(model.predict_rows(&device, &rows.columns, &rows.table)?, predicted);

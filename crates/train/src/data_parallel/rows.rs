@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::feed::Feed;
 use crate::row_digest::RowDigest;
 use crate::rows::FeedElement;
-use crate::survey::{Findings, Sections, Survey, Wanted, Wrong};
+use crate::survey::{Findings, Pass, Survey, Wanted, Wrong};
 
 /// The most bytes that a replica sends at a time; MPI counts in 32 bits.
 pub(super) const PIECE_BYTES: usize = 64 << 20;
@@ -26,13 +26,12 @@ impl DataParallel {
         source: &S,
         wanted: &Wanted<'_>,
     ) -> Result<Survey, Error> {
-        let sections = Sections::of(source);
+        let pass = Pass::over(set, source, wanted);
         let is_divided = !self.is_single() && self.have_fingerprint(source.fingerprint())?;
-        let mine = if is_divided { self.part_of(sections.n) } else { 0..sections.n };
-        let mine = Findings::of(set, source, wanted, &sections, mine);
-        let mine = self.all_succeed(set, mine)?;
+        let mine = if is_divided { self.part_of(pass.n_sections) } else { 0..pass.n_sections };
+        let mine = self.all_succeed(set, pass.checked(mine))?;
         let found = if is_divided { self.findings_of_all(mine)? } else { mine };
-        Ok(found.survey(set, source, wanted))
+        Ok(pass.survey(found))
     }
 
     /// Compares sets of rows by their digests.

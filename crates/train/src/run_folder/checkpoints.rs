@@ -115,8 +115,7 @@ impl RunFolder {
 /// The finished epochs of the run that wrote a checkpoint, and the finished batches of the epoch that follows.
 pub(super) fn position(checkpoint: &Checkpoint) -> Result<(usize, usize), Error> {
     let epoch = checkpoint.metadata("epoch", "a number of epochs")?;
-    let within = checkpoint.has_metadata("batch");
-    Ok((epoch, if within { checkpoint.metadata("batch", "a number of batches")? } else { 0 }))
+    Ok((epoch, checkpoint.metadata_if_any("batch", "a number of batches")?.unwrap_or(0)))
 }
 
 /// The epoch in a name such as `7-valid_auc-0.93` or `7-batch-120-valid_auc-0.93`, and the batch; a batch sorts before the end of

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Reduction};
-use brisk_nn::{Augment, GradScalerConfig, Optimizer, ParameterGroup, ParameterId, Parameters, StepInputs};
+use brisk_nn::tensor::{DType, Graph, Persistent, Reduction};
+use brisk_nn::{Augment, Optimizer, ParameterGroup, ParameterId, Parameters, StepInputs};
 use twox_hash::XxHash3_64;
 
 use crate::data_parallel::DataParallel;
@@ -14,6 +14,7 @@ use crate::standardisation::Standardisation;
 use crate::step::{RecordedStep, StepConfig, Trained};
 use crate::task::Task;
 use crate::trainable::Trainable;
+use crate::trainer_config::TrainerConfig;
 
 /// A part of what a run computes, as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,16 +118,7 @@ impl Computation {
         let evaluation = listing(graph)?;
 
         // The whole step, which also has the backward pass. Its settings are compared by name.
-        let config = StepConfig {
-            precision: Precision::F32,
-            scaler: GradScalerConfig::default(),
-            clip: None,
-            accumulate: 1,
-            detect_anomaly: false,
-            record_grad_norms: false,
-            seed: 0,
-            n_batches: Some(1),
-        };
+        let config = StepConfig { n_batches: Some(1), ..StepConfig::of(&TrainerConfig::default()) };
         let trained = [Trained { params: &params_of_all, optimizer: &NoStep(optimizer), ema: None }];
         let step = RecordedStep::record(
             &augmented,
