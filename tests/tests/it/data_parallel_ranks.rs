@@ -104,7 +104,7 @@ fn ranks_with_other_rows_are_refused_before_training() {
     };
     // Rank 1 has one inverted label: first in its training rows, then in its test rows.
     for (name, rank_1) in [("a0", None), ("a1", Some(77)), ("b0", None), ("b1", None), ("t0", None), ("t1", Some(5))] {
-        fs::write(place.path(&format!("{name}.csv")), table(rank_1)).expect("there is room");
+        fs::write(place.path(format!("{name}.csv")), table(rank_1)).expect("there is room");
     }
     // The row is among the nine tenths to train on, or those held out; each rank imports into a separate folder.
     let folder = "--data-dir data$RANK";
@@ -126,7 +126,7 @@ struct Job {
 
 impl Job {
     fn start(place: &Place, restarts: &[&str], name: &str, more: &[&str]) -> Self {
-        let said = place.path(&format!("{name}.said"));
+        let said = place.path(format!("{name}.said"));
         let mut command = Command::new(built("launch"));
         command.args(["-n", "3"]).args(restarts).arg(built("data_parallel"));
         let json = format!("{name}.json");

@@ -118,12 +118,12 @@ fn damaged_checkpoints_are_passed_over_and_kept() {
     assert!(place.best("run") == place.best("whole"), "as without the interruption");
 
     for name in ["best", "last"] {
-        fs::write(place.path(&format!("run/{name}.safetensors")), "half").expect("writable");
+        fs::write(place.path(format!("run/{name}.safetensors")), "half").expect("writable");
     }
     let said = place.resumed("data_parallel", &["--out", "run", "--resume", "auto"]);
     for name in ["best", "last"] {
         assert!(said.contains(&format!("not resuming from a damaged checkpoint: run/{name}.safetensors: ")), "{said}");
-        let kept = fs::read_to_string(place.path(&format!("run/earlier-1/{name}.safetensors")));
+        let kept = fs::read_to_string(place.path(format!("run/earlier-1/{name}.safetensors")));
         assert_eq!(kept.expect("it is kept"), "half", "{name}");
     }
     assert!(said.contains("starting from the start; what an earlier run left there is now in run/earlier-1"), "{said}");
