@@ -100,7 +100,8 @@ fn run(options: Options) -> Result<ExitCode> {
 fn of_target(model: &TabularModel, rows: &TabularRows) -> Map<String, Value> {
     let unseen = rows.unfamiliar.unseen.iter().map(|unseen| (unseen.column.clone(), unseen.n_rows.into())).collect::<Map<_, _>>();
     let far = rows.unfamiliar.far.iter().map(|far| (far.column.clone(), far.n_rows.into())).collect::<Map<_, _>>();
-    let missing = rows.unfamiliar.missing.iter().map(|missing| (missing.column.clone(), missing.n_missing.into())).collect::<Map<_, _>>();
+    let missing =
+        rows.unfamiliar.missing.iter().map(|missing| (missing.column.clone(), missing.n_missing.into())).collect::<Map<_, _>>();
     let facts = [
         ("target", json!(model.target().name())),
         ("task", json!(model.target().kind().to_string())),

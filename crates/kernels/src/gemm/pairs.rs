@@ -415,6 +415,8 @@ impl<'a> Lines<'a> {
     /// K indices from `start` on, at most `n` of them: of several segments, whole ones.
     pub(super) fn at(self, start: usize, n: usize) -> Self {
         if self.n_segments == 1 {
+            // Interleaved pairs are whole: they are padded with 0.
+            let n = if self.pair_stride == 2 { n } else { n.next_multiple_of(2) };
             return Self { data: &self.data[start / 2 * self.pair_stride..], depth: n.min(self.depth - start), ..self };
         }
         let first = start / self.depth;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::gemm::split::Paired as _;
 
 /// Integers whose products and sums are exact in f32.
 fn numbers(n: usize, seed: usize) -> Vec<bf16> {
@@ -27,7 +28,9 @@ fn check(instructions: Bf16Instructions, [m, n, k]: [usize; 3]) {
             let offset = if onto == Onto::Sum { 0.5 } else { 0.0 };
             with_panels(b, &(0..k), Threads::All, |panels| {
                 if a.k_is_outer {
-                    with_rows(instructions, a, &(0..k), Threads::All, |rows| panels.times(instructions, rows, &mut y, onto));
+                    with_rows(instructions, a, &(0..k), Threads::All, |rows| {
+                        bf16::times(instructions, (rows, panels), k, &mut y, onto);
+                    });
                 } else {
                     panels.times(instructions, Lines::new(a.data, k, m, k), &mut y, onto);
                 }
