@@ -3,8 +3,8 @@
 //! If windows are adjacent, no patches are made. Each line is copied once, with its padding. The values under one row of taps are
 //! contiguous in it, and windows are one pixel apart, so the instructions can read the lines as a matrix whose rows overlap and
 //! which has a segment for each row of taps. For AMX, some of its rows reach from the end of one line into the next one: their
-//! results are dropped. Segments are padded up to the depth of a tile with whatever follows them, which is multiplied by weights of 0; lines
-//! that contain infinities or NaN are therefore copied into patches.
+//! results are dropped. Segments are padded up to the depth of a tile with whatever follows them, which is multiplied by weights
+//! of 0; lines that contain infinities or NaN are therefore copied into patches.
 
 use std::ops::Range;
 
@@ -61,8 +61,8 @@ impl Patches<'_, bf16> {
         if !self.is_by_lines() || along_y.n_taps * along_x.n_taps * of_taps > 2 * of_patch {
             return false;
         }
-        // Lines are added with their padding, patches are copied: by AVX512_BF16 (Zen 4, one thread, 4 to 32 pixels a side), copying
-        // took as long as adding another 12 / n_out of the pixels. By AMX, adding is cheaper.
+        // Lines are added with their padding, patches are copied: by AVX512_BF16 (Zen 4, one thread, 4 to 32 pixels a side),
+        // copying took as long as adding another 12 / n_out of the pixels. By AMX, adding is cheaper.
         let (n_pixels, n_in_lines) = (along_y.n * along_x.n, (along_y.n + along_y.n_taps - 1) * self.line_pixels());
         instructions == Bf16Instructions::Amx || n_in_lines.saturating_sub(n_pixels) * n_out <= 12 * n_pixels
     }

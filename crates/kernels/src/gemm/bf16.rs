@@ -567,8 +567,8 @@ mod x86 {
         }
     }
 
-    /// The pair at index `pair` of those from `row` on, in all lanes. The compiler would choose `vbroadcastss`, which on Zen 4 takes turns with
-    /// products: with one vector of columns, they took 1.4 times as long.
+    /// The pair at index `pair` of those from `row` on, in all lanes. The compiler would choose `vbroadcastss`, which on Zen 4
+    /// takes turns with products: with one vector of columns, they took 1.4 times as long.
     ///
     /// # Safety
     /// The machine must have AVX-512, and the pair must be readable.
