@@ -514,7 +514,7 @@ impl<'a> Trainer<'a> {
         self.run(model, task, (train, valid), Some(checkpoint))
     }
 
-    /// What was set in vain.
+    /// The settings that have no effect on this run.
     fn without_effect(&self, checkpoint: Option<&Checkpoint>) -> impl Iterator<Item = Warning> {
         let no_report = "the run writes no report (`Trainer::report`)";
         let no_checkpoint = "the run starts from the model, not from a checkpoint (`Trainer::resume`)";
@@ -523,8 +523,8 @@ impl<'a> Trainer<'a> {
             ("report_panels", self.report_panels.is_some() && self.report.is_none(), no_report),
             ("resume_anyway", !self.allowed.is_empty() && checkpoint.is_none(), no_checkpoint),
         ];
-        let in_vain = all.into_iter().filter(|(_, is_in_vain, _)| *is_in_vain);
-        in_vain.map(|(setting, _, reason)| Warning::NoEffect { setting, reason: reason.to_owned() })
+        let unused = all.into_iter().filter(|(_, is_unused, _)| *is_unused);
+        unused.map(|(setting, _, reason)| Warning::NoEffect { setting, reason: reason.to_owned() })
     }
 
     /// Trains `model`, from the checkpoint if there is one, with the requested outputs.

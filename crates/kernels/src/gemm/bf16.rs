@@ -168,6 +168,8 @@ impl<'a> Lines<'a> {
     }
 
     fn assert_in_bounds(&self) {
+        // Then the last row ends last.
+        assert!(self.band_stride >= (self.band_rows - 1) * self.stride, "bands of {} rows overlap", self.band_rows);
         let last_pair = (self.depth.max(2) / 2 - 1) * self.pair_stride;
         let end = (self.n_segments - 1) * self.segment_stride + self.start(self.n_rows - 1) + last_pair + 2;
         assert!(
