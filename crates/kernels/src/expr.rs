@@ -34,6 +34,7 @@ mod chains;
 mod derivative;
 mod display;
 mod evaluate;
+mod hoist;
 mod loops;
 mod op;
 mod operators;
@@ -46,6 +47,7 @@ pub use activation::Activation;
 pub use evaluate::{Evaluator, Operand};
 
 pub(crate) use evaluate::{BLOCK_LEN, Scratch, apply, exp_of_differences, scale_by_gelu_slope};
+pub(crate) use hoist::hoist;
 pub(crate) use unary::Unary;
 
 use std::sync::Arc;

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use crate::cpu::aligned::{LINE_LEN, aligned_mut};
 use crate::cpu::vectorised::vectorised;
 use crate::storage::element::{Element, narrow};
 
@@ -13,11 +14,11 @@ thread_local! {
     static ROOMS: RefCell<Vec<Vec<f32>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Calls `f` with memory for `len` floats, whose values are unspecified. Calls may be nested.
+/// Calls `f` with memory for `len` floats that start on a cache line, whose values are unspecified. Calls may be nested.
 #[inline(always)]
 pub(crate) fn with_room<R>(len: usize, f: impl FnOnce(&mut [f32]) -> R) -> R {
-    let mut room = take(len);
-    let result = f(&mut room[..len]);
+    let mut room = take(len + LINE_LEN);
+    let result = f(&mut aligned_mut(&mut room)[..len]);
     give_back(room);
     result
 }

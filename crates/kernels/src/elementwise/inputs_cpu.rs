@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use crate::cpu::aligned::AlignedFloats;
 use crate::cpu::vectorised::vectorised;
-use crate::expr::{BLOCK_LEN, Operand};
+use crate::expr::{BLOCK_LEN, Evaluator, Expr, Operand, hoist};
 use crate::kernel::floats::Floats;
 use crate::kernel::twin::TwinArgs;
 use crate::map::layout::{Pattern, n_elements};
@@ -34,13 +35,13 @@ pub(crate) enum Input<'a> {
 
 impl<'a> Input<'a> {
     /// Memory for [`operand`](Self::operand), if it needs any.
-    pub(crate) fn buffer(&self) -> Vec<f32> {
+    pub(crate) fn buffer(&self) -> AlignedFloats {
         let is_in_place = match self {
             Self::One(_) | Self::All(Floats::F32(_)) => true,
             Self::Periodic(periodic) => periodic.n_groups() == 1,
             Self::All(_) | Self::Strided { .. } | Self::Drawn(_) | Self::Output => false,
         };
-        vec![0.0; if is_in_place { 0 } else { BLOCK_LEN }]
+        AlignedFloats::new(if is_in_place { 0 } else { BLOCK_LEN })
     }
 
     pub(crate) fn new(args: &TwinArgs<'a>, name: &'static str, input: &MapInput, pattern: &'a Pattern, sizes: &[usize]) -> Self {
@@ -55,6 +56,32 @@ impl<'a> Input<'a> {
                 Some(periodic) => Self::Periodic(periodic),
                 None => Self::Strided { x, offset: *offset, strides },
             },
+        }
+    }
+
+    fn as_periodic(&self) -> Option<&Periodic> {
+        if let Self::Periodic(periodic) = self { Some(periodic) } else { None }
+    }
+
+    /// The values of an expression of single values and periodic inputs.
+    fn of_expr(expr: &Expr, inputs: &[Self]) -> Self {
+        let read = inputs.iter().enumerate().filter(|(i, _)| expr.reads(*i)).map(|(_, input)| input);
+        let evaluator = Evaluator::new(std::slice::from_ref(expr));
+        let evaluate = |group: usize, y: &mut [f32]| {
+            let operands = inputs.iter().map(|input| match input {
+                Self::One(value) => Operand::Splat(*value),
+                Self::Periodic(periodic) => Operand::Slice(periodic.of_group(group)),
+                _ => Operand::Splat(0.0),
+            });
+            evaluator.run(&operands.collect::<Vec<_>>(), &mut [y]);
+        };
+        match read.filter_map(Self::as_periodic).max_by_key(|periodic| periodic.n_groups()) {
+            Some(like) => Self::Periodic(Periodic::new_filled(like.n_groups(), like.period, like.group_len, evaluate)),
+            None => {
+                let mut value = [0.0];
+                evaluate(0, &mut value);
+                Self::One(value[0])
+            }
         }
     }
 
@@ -79,6 +106,26 @@ impl<'a> Input<'a> {
     }
 }
 
+/// Computes once what need not be computed for each element: subexpressions of single values and of periodic inputs, such as the
+/// factors of channels. Returns the expressions and inputs that remain, which give the same bits.
+pub(crate) fn precomputed<'a>(exprs: Vec<Expr>, inputs: Vec<Input<'a>>) -> (Vec<Expr>, Vec<Input<'a>>) {
+    let most_groups = inputs.iter().filter_map(Input::as_periodic).max_by_key(|periodic| periodic.n_groups());
+    let is_fixed: Vec<bool> = inputs
+        .iter()
+        .map(|input| match input {
+            Input::One(_) => true,
+            Input::Periodic(periodic) => most_groups.is_some_and(|most| periodic.repeats_as(most)),
+            _ => false,
+        })
+        .collect();
+    let Some(hoisted) = hoist(&exprs, &is_fixed).filter(|hoisted| hoisted.n_inputs() <= Map::MAX_ARGS) else {
+        return (exprs, inputs);
+    };
+    let parts: Vec<Input<'a>> = hoisted.parts.iter().map(|part| Input::of_expr(part, &inputs)).collect();
+    let kept = inputs.into_iter().enumerate().filter(|(i, _)| hoisted.inputs.contains(i)).map(|(_, input)| input);
+    (hoisted.rest, kept.chain(parts).collect())
+}
+
 fn element(x: &Floats<'_>, i: usize) -> f32 {
     let mut value = [0.0];
     x.get(i..i + 1, &mut value)[0]
@@ -88,7 +135,7 @@ fn element(x: &Floats<'_>, i: usize) -> f32 {
 /// as the statistics of ghost batch normalisation.
 pub(crate) struct Periodic {
     /// For each group, as many periods as any block within the group needs.
-    tiles: Vec<f32>,
+    tiles: AlignedFloats,
     period: usize,
     /// Elements of a group.
     group_len: usize,
@@ -110,14 +157,33 @@ impl Periodic {
         if n_groups > 1 && (group_len < 2 * tile_len || n_groups.saturating_mul(tile_len) > MAX_TILES_LEN) {
             return None;
         }
-        let mut tiles = vec![0.0; n_groups * tile_len];
         let mut rows = Rows::new(offset, &strides[..=n_group_dims], &sizes[..=n_group_dims]);
-        for tile in tiles.chunks_exact_mut(tile_len) {
-            x.gather_into(rows.start, stride, &mut tile[..period]);
-            (period..tile_len).for_each(|i| tile[i] = tile[i - period]);
+        Some(Self::new_filled(n_groups, period, group_len, |_, of_group| {
+            x.gather_into(rows.start, stride, of_group);
             rows.advance();
+        }))
+    }
+
+    /// `fill(group, period)` writes the values of each group.
+    fn new_filled(n_groups: usize, period: usize, group_len: usize, mut fill: impl FnMut(usize, &mut [f32])) -> Self {
+        let tile_len = period + BLOCK_LEN;
+        let mut tiles = AlignedFloats::new(n_groups * tile_len);
+        for (group, tile) in tiles.chunks_exact_mut(tile_len).enumerate() {
+            fill(group, &mut tile[..period]);
+            (period..tile_len).for_each(|i| tile[i] = tile[i - period]);
         }
-        Some(Self { tiles, period, group_len })
+        Self { tiles, period, group_len }
+    }
+
+    /// Whether each group of it is within one of `other`, so that an expression of both repeats as `other` does.
+    fn repeats_as(&self, other: &Self) -> bool {
+        self.n_groups() == 1 || self.n_groups() == other.n_groups()
+    }
+
+    /// The values of a group.
+    fn of_group(&self, group: usize) -> &[f32] {
+        let at = if self.n_groups() == 1 { 0 } else { group * (self.period + BLOCK_LEN) };
+        &self.tiles[at..at + self.period]
     }
 
     fn n_groups(&self) -> usize {

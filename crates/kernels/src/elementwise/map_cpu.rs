@@ -5,10 +5,11 @@ use std::ops::Range;
 use half::{bf16, f16};
 use rayon::prelude::*;
 
+use crate::cpu::aligned::AlignedFloats;
 use crate::cpu::team::OnTeam;
 use crate::cpu::vectorised::vectorised;
 use crate::dtype::DType;
-use crate::elementwise::inputs_cpu::Input;
+use crate::elementwise::inputs_cpu::{Input, precomputed};
 use crate::expr::{BLOCK_LEN, Evaluator, Operand, Scratch};
 use crate::kernel::floats::Floats;
 use crate::kernel::twin::TwinArgs;
@@ -30,14 +31,18 @@ pub(crate) fn run(map: &Map, layout: &Layout, in_place: Option<usize>, args: &mu
         Some(replaced) if replaced == i => Input::Output,
         _ => Input::new(args, name, input, pattern, &layout.sizes),
     });
-    let inputs: Vec<Input<'_>> = inputs.collect();
+    let mut inputs: Vec<Input<'_>> = inputs.collect();
     let outputs: Vec<Output<'_>> = OUTPUTS.iter().zip(&map.outputs).map(|(name, _)| Output::of(args, name)).collect();
-    let exprs: Vec<_> = map.outputs.iter().map(|output| output.expr.clone()).collect();
+    let mut exprs: Vec<_> = map.outputs.iter().map(|output| output.expr.clone()).collect();
+    // Not for a few elements, for which preparing would take longer than it saves.
+    let are_many = map.len() > TASK_LEN;
+    if are_many {
+        (exprs, inputs) = precomputed(exprs, inputs);
+    }
     let mut job = Job { evaluator: Evaluator::new(&exprs), form: None, inputs, sizes: &layout.sizes };
-    // Not for a few elements, for which finding the form would take longer than it saves, nor where the evaluator is one loop as
-    // well.
-    if map.len() > TASK_LEN && !(are_in_place(&outputs) && job.is_stream()) {
-        job.form = form_of(map, &job.inputs);
+    // Nor a form where the evaluator is one loop as well.
+    if are_many && !(are_in_place(&outputs) && job.is_stream()) {
+        job.form = form_of(map, &job.inputs).filter(|(form, _)| form.is_faster_than_evaluator());
     }
     if map.len() <= SERIAL_LEN { job.run(0, outputs) } else { job.split(outputs) }
 }
@@ -147,8 +152,8 @@ struct Job<'a> {
 struct Memory {
     scratch: Scratch,
     /// For inputs and outputs that are not in f32 and in order.
-    inputs: Vec<Vec<f32>>,
-    outputs: Vec<Vec<f32>>,
+    inputs: Vec<AlignedFloats>,
+    outputs: Vec<AlignedFloats>,
 }
 
 impl Job<'_> {
@@ -176,7 +181,7 @@ impl Job<'_> {
 
     fn run(&self, start: usize, mut outputs: Vec<Output<'_>>) {
         let n = outputs.first().map_or(0, Output::len);
-        let buffer = |is_needed: bool| if is_needed { vec![0.0; BLOCK_LEN] } else { vec![] };
+        let buffer = |is_needed: bool| AlignedFloats::new(if is_needed { BLOCK_LEN } else { 0 });
         let mut memory = Memory {
             scratch: self.evaluator.scratch(),
             inputs: self.inputs.iter().map(Input::buffer).collect(),

@@ -86,7 +86,7 @@ impl Activation {
     pub fn celu(alpha: f32) -> Self {
         let y = Expr::input(0);
         let forward = y.celu(alpha);
-        let from_output = (alpha > 0.0).then(|| y.le(0.0).select(&y / alpha + 1.0, 1.0));
+        let from_output = (alpha > 0.0).then(|| y.le(0.0).select((&y + alpha) * (1.0 / alpha), 1.0));
         Self { forward, from_output }
     }
 
@@ -151,9 +151,9 @@ impl Expr {
         self.le(0.0).select(self.expm1() * alpha, self)
     }
 
-    /// `x` above 0, else `alpha (e^(x / alpha) - 1)`; Barron 2017, arXiv:1704.07483.
+    /// `x` above 0, else `alpha (e^(x / alpha) - 1)`; Barron 2017, arXiv:1704.07483. As in PyTorch, `x` is multiplied by `1 / alpha`.
     pub fn celu(&self, alpha: f32) -> Self {
-        self.le(0.0).select((self / alpha).expm1() * alpha, self)
+        self.le(0.0).select((self * (1.0 / alpha)).expm1() * alpha, self)
     }
 
     /// `x Φ(x)`, with the error function; Hendrycks & Gimpel 2016, arXiv:1606.08415.

@@ -21,6 +21,10 @@ impl Builder {
         self.ops
     }
 
+    pub(crate) fn ops(&self) -> &[Op] {
+        &self.ops
+    }
+
     /// Adds `op` unchanged, unless it exists.
     fn insert(&mut self, op: Op) -> Id {
         if let Some(&id) = self.known.get(&op) {

@@ -10,7 +10,7 @@ use super::tape::{Action, Instruction, Source, Target};
 use super::unary::{Unary, WithFunction};
 
 /// Vectors of a tile: enough independent results of one operation to hide its latency, and few enough for the registers.
-const TILE: usize = 8;
+const TILE: usize = 4;
 /// The maximum number of instructions of a chain.
 const MAX_LEN: usize = 12;
 

@@ -12,6 +12,7 @@ use super::loops::{run_binary, run_choose, run_copy, run_gelu_slope};
 use super::tape::{Action, Source, Tape, Target};
 use super::unary::Unary;
 use super::vector;
+use crate::cpu::aligned::AlignedFloats;
 
 /// Elements of a block. One chain after another processes it, so it must stay in the L1 cache with all slots; but each chain of a
 /// block waits for memory at its start, so it should not be short either.
@@ -71,14 +72,9 @@ pub(crate) struct Scratch {
     slots: Vec<Slot>,
 }
 
-/// An intermediate value of each element of a block. It starts on a cache line, since vectors that span two lines take twice as
-/// long to load and store.
+/// An intermediate value of each element of a block.
 #[derive(Debug)]
-pub(super) struct Slot(Box<Aligned>);
-
-#[derive(Debug)]
-#[repr(align(64))]
-struct Aligned([f32; BLOCK_LEN]);
+pub(super) struct Slot(AlignedFloats);
 
 thread_local! {
     /// The slots of [`Evaluator::run_in_place`] between calls.
@@ -87,11 +83,11 @@ thread_local! {
 
 impl Slot {
     fn new() -> Self {
-        Self(Box::new(Aligned([0.0; BLOCK_LEN])))
+        Self(AlignedFloats::new(BLOCK_LEN))
     }
 
     pub(super) fn values(&self) -> &[f32] {
-        &self.0.0
+        &self.0
     }
 }
 
@@ -344,7 +340,7 @@ fn into_target(
         Target::Slot(slot) => {
             let last = slots.len() - 1;
             let (others, written) = slots.split_at_mut(last);
-            write(others, &mut written[0].0.0[..range.len()]);
+            write(others, &mut written[0].0[..range.len()]);
             slots.swap(slot, last);
         }
     }

@@ -125,6 +125,17 @@ impl Form {
         }
     }
 
+    /// Whether [`run`](Self::run) takes less time than an [`Evaluator`](crate::expr::Evaluator) for long slices. It does not where
+    /// it needs several loops itself.
+    pub(crate) const fn is_faster_than_evaluator(self) -> bool {
+        match self {
+            Self::Forward(function) | Self::ScaledGradient(function, _) => {
+                matches!(function, Function::Identity | Function::Relu)
+            }
+            Self::Dropout(..) | Self::Gradient(_) | Self::GeluGradient => true,
+        }
+    }
+
     /// Replaces the values `y`, of which the first has number `at` among those that are drawn for: `further` is empty if there is
     /// no further argument, else a row for as many values as it has, again and again, or a matrix.
     #[inline(always)]
@@ -176,7 +187,7 @@ fn celu(y: &mut [f32], alpha: f32) {
     let mut below = [0.0; BLOCK_LEN];
     for y in y.chunks_mut(BLOCK_LEN) {
         let below = &mut below[..y.len()];
-        below.iter_mut().zip(&*y).for_each(|(below, y)| *below = y / alpha);
+        below.iter_mut().zip(&*y).for_each(|(below, y)| *below = y * (1.0 / alpha));
         apply(Unary::Expm1, below);
         update2(
             y,
@@ -226,7 +237,7 @@ fn scale_by_slope_of(function: Function, y: &[f32], grad_x: &mut [f32], y_of: im
             #[inline(always)]
             |grad_x, y| {
                 let (grad_x, y) = (grad_of(grad_x), y_of(y));
-                if y <= 0.0 { grad_x * (y / alpha + 1.0) } else { grad_x }
+                if y <= 0.0 { grad_x * ((y + alpha) * (1.0 / alpha)) } else { grad_x }
             },
         ),
         Function::Sigmoid => update2(

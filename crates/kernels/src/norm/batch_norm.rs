@@ -326,10 +326,9 @@ impl BatchNormShape {
         self.map(inputs, activation.forward.substitute(&[Self::normalised()]))
     }
 
-    /// `(x - mean) inv_std weight + bias`, in that order of inputs. Each operation takes the result of the previous one, so that
-    /// the CPU keeps it in a register.
+    /// `(x - mean) (inv_std weight) + bias`, in that order of inputs: the CPU computes the product once for each channel.
     pub(super) fn normalised() -> Expr {
         let [x, mean, inv_std, weight, bias] = [0, 1, 2, 3, 4].map(Expr::input);
-        (x - mean) * inv_std * weight + bias
+        (x - mean) * (inv_std * weight) + bias
     }
 }

@@ -123,7 +123,8 @@ impl BatchNormShape {
     pub fn grad_x(&self) -> Map {
         let [grad_y, x, mean, inv_std, weight, sum, sum_x] = [0, 1, 2, 3, 4, 5, 6].map(Expr::input);
         let share = 1.0 / self.group_rows() as f32;
-        let of_batch = (sum + (x - mean) * &inv_std * sum_x) * share;
+        // The CPU computes what depends on the channel only once for each.
+        let of_batch = (x - mean) * (&inv_std * &inv_std * sum_x * share) + sum * share;
         self.map(
             vec![
                 self.elements(),
@@ -134,7 +135,7 @@ impl BatchNormShape {
                 self.sum(Half::First),
                 self.sum(Half::Second),
             ],
-            (grad_y - of_batch) * inv_std * weight,
+            (grad_y - of_batch) * (inv_std * weight),
         )
     }
 

@@ -3,7 +3,7 @@ use rayon::prelude::*;
 
 use crate::conv::window::Images;
 use crate::cpu::blocks::each_row_in_f32;
-use crate::cpu::room::in_f32;
+use crate::cpu::room::{in_f32, with_room};
 use crate::cpu::team::OnTeam;
 use crate::cpu::vectorised::vectorised;
 use crate::pool::pool_shape::PoolShape;
@@ -24,10 +24,20 @@ pub(crate) fn run<T: Element>(shape: &PoolShape, x: &[T], y: &mut [T], taps: &mu
                     |y| {
                         for (j, (y, taps)) in y.chunks_exact_mut(row_len).zip(taps.chunks_exact_mut(row_len)).enumerate() {
                             let row = i * task_rows + j;
-                            let image = image_of(shape, x, row / height);
-                            match T::as_f32(image) {
-                                Some(image) => Arch::new().dispatch(PoolRow { shape, image, i: row % height, y, taps }),
-                                None => pool_row(shape, image, row % height, y, taps),
+                            let (image, i) = (image_of(shape, x, row / height), row % height);
+                            let line_len = shape.x.width * n_channels;
+                            let lines = shape.covered(0, i).0;
+                            let x = &image[lines.start * line_len..lines.end * line_len];
+                            match T::as_f32(x) {
+                                Some(x) => Arch::new().dispatch(PoolRow { shape, x, i, y, taps }),
+                                None => with_room(
+                                    x.len(),
+                                    #[inline(always)]
+                                    |wide| {
+                                        widen(x, wide);
+                                        Arch::new().dispatch(PoolRow { shape, x: wide, i, y, taps });
+                                    },
+                                ),
                             }
                         }
                     },
@@ -39,10 +49,11 @@ pub(crate) fn run<T: Element>(shape: &PoolShape, x: &[T], y: &mut [T], taps: &mu
     tasks.enumerate().for_each_on_team(task);
 }
 
-/// [`pool_row`] of f32, whose maxima and taps stay in registers.
+/// [`pool_row`], whose maxima and taps stay in registers if there are enough channels.
 struct PoolRow<'a, 'b> {
     shape: &'a PoolShape,
-    image: &'a [f32],
+    /// The lines of an image that the windows of row `i` cover.
+    x: &'a [f32],
     i: usize,
     y: &'b mut [f32],
     taps: &'b mut [u32],
@@ -53,13 +64,13 @@ impl WithSimd for PoolRow<'_, '_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { shape, image, i, y, taps } = self;
+        let Self { shape, x, i, y, taps } = self;
         let n_channels = shape.x.n_channels;
         if !n_channels.is_multiple_of(S::F32_LANES) {
-            return pool_row(shape, image, i, y, taps);
+            return pool_row(shape, x, i, y, taps);
         }
         let n_vectors = n_channels / S::F32_LANES;
-        let (image, y, all_taps) = (S::as_simd_f32s(image).0, S::as_mut_simd_f32s(y).0, S::as_mut_simd_u32s(taps).0);
+        let (vectors, y, all_taps) = (S::as_simd_f32s(x).0, S::as_mut_simd_f32s(y).0, S::as_mut_simd_u32s(taps).0);
         let (lines, first_line) = shape.covered(0, i);
         for (j, (y, taps)) in y.chunks_exact_mut(n_vectors).zip(all_taps.chunks_exact_mut(n_vectors)).enumerate() {
             let (pixels, first_pixel) = shape.covered(1, j);
@@ -70,7 +81,7 @@ impl WithSimd for PoolRow<'_, '_> {
                     let first_tap = (h as isize - first_line) as usize * shape.window.kernel[1];
                     for w in pixels.clone() {
                         let tap = simd.splat_u32s(in_u32(first_tap + (w as isize - first_pixel) as usize));
-                        let x = image[(h * shape.x.width + w) * n_vectors + v];
+                        let x = vectors[((h - lines.start) * shape.x.width + w) * n_vectors + v];
                         let wins = simd.or_m32s(simd.greater_than_f32s(x, best), simd.not_m32s(simd.equal_f32s(x, x)));
                         best = if is_first { x } else { simd.select_f32s(wins, x, best) };
                         best_tap = if is_first { tap } else { simd.select_u32s(wins, tap, best_tap) };
@@ -84,7 +95,7 @@ impl WithSimd for PoolRow<'_, '_> {
 }
 
 #[inline(always)]
-fn pool_row<T: Element>(shape: &PoolShape, image: &[T], i: usize, y: &mut [f32], taps: &mut [u32]) {
+fn pool_row(shape: &PoolShape, x: &[f32], i: usize, y: &mut [f32], taps: &mut [u32]) {
     let n_channels = shape.x.n_channels;
     let (lines, first_line) = shape.covered(0, i);
     for (j, (y, taps)) in y.chunks_exact_mut(n_channels).zip(taps.chunks_exact_mut(n_channels)).enumerate() {
@@ -93,15 +104,14 @@ fn pool_row<T: Element>(shape: &PoolShape, image: &[T], i: usize, y: &mut [f32],
         for h in lines.clone() {
             for w in pixels.clone() {
                 let tap = (h as isize - first_line) as usize * shape.window.kernel[1] + (w as isize - first_pixel) as usize;
-                let x = &image[(h * shape.x.width + w) * n_channels..][..n_channels];
+                let x = &x[((h - lines.start) * shape.x.width + w) * n_channels..][..n_channels];
                 if is_first {
-                    widen(x, y);
+                    y.copy_from_slice(x);
                     taps.fill(in_u32(tap));
                     is_first = false;
                     continue;
                 }
                 for ((y, best), &x) in y.iter_mut().zip(taps.iter_mut()).zip(x) {
-                    let x = x.widen();
                     let wins = x > *y || x.is_nan();
                     *y = if wins { x } else { *y };
                     *best = if wins { in_u32(tap) } else { *best };

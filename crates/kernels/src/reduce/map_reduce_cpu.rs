@@ -3,6 +3,7 @@
 
 use rayon::prelude::*;
 
+use crate::cpu::aligned::AlignedFloats;
 use crate::cpu::team::OnTeam;
 use crate::cpu::vectorised::vectorised;
 use crate::elementwise::inputs_cpu::Input;
@@ -200,7 +201,7 @@ impl<'a> Job<'a> {
         Memory {
             scratch: self.evaluator.scratch(),
             inputs: self.inputs.iter().map(Input::buffer).collect(),
-            values: vec![vec![0.0; LEAF_LEN]; if self.is_plain { 0 } else { self.n_exprs }],
+            values: (0..if self.is_plain { 0 } else { self.n_exprs }).map(|_| AlignedFloats::new(LEAF_LEN)).collect(),
         }
     }
 
@@ -357,9 +358,9 @@ impl<'a> Job<'a> {
 struct Memory {
     scratch: Scratch,
     /// For inputs that are not stored in f32 in the order of the elements.
-    inputs: Vec<Vec<f32>>,
+    inputs: Vec<AlignedFloats>,
     /// The values of a leaf, for each expression.
-    values: Vec<Vec<f32>>,
+    values: Vec<AlignedFloats>,
 }
 
 impl Fold {

@@ -16,8 +16,7 @@ fn f32_bits_of_f16(word: u32) -> vec2u {
 }
 
 fn f32_bits_of_bf16(word: u32) -> vec2u {
-    let b = vec2u(word << 16u, word & 0xffff0000u);
-    return b | select(vec2u(0u), vec2u(0x400000u), (b & vec2u(0x7fffffffu)) > vec2u(0x7f800000u));
+    return vec2u(word << 16u, word & 0xffff0000u);
 }
 
 // Two f32 values, as bits, rounded into the halves of a word.

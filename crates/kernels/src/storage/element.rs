@@ -1,52 +1,10 @@
-//! Conversion between 16-bit floats and f32, without branches, so that loops over it vectorise. Conversion to 16 bits rounds to
-//! nearest, ties to even.
-#![expect(clippy::cast_possible_truncation, reason = "a half is the lower 16 bits of what is computed in 32")]
+//! The element types of slices, in f32 or 16 bits.
 
 use bytemuck::Pod;
 use half::{bf16, f16};
 
-/// Exact; NaN becomes quiet.
-#[inline(always)]
-fn f32_of_f16(h: u16) -> f32 {
-    let (h, fraction, exponent) = (u32::from(h), u32::from(h & 0x3FF), h & 0x7C00);
-    let shifted = (h & 0x7FFF) << 13;
-    let subnormal = (fraction as f32 * f32::from_bits(0x3380_0000)).to_bits();
-    let quiet = if fraction != 0 { 0x40_0000 } else { 0 };
-    let finite = if exponent == 0 { subnormal } else { shifted + 0x3800_0000 };
-    let magnitude = if exponent == 0x7C00 { (shifted + 0x7000_0000) | quiet } else { finite };
-    f32::from_bits(magnitude | (h & 0x8000) << 16)
-}
-
-/// Infinite for 65520 and above.
-#[inline(always)]
-fn f16_of_f32(x: f32) -> u16 {
-    let b = x.to_bits();
-    let a = b & 0x7FFF_FFFF;
-    // The carry propagates into the exponent, and turns values beyond the largest number into infinity.
-    let normal = a.wrapping_sub(0x3800_0000).wrapping_add(0xFFF + (a >> 13 & 1)) >> 13;
-    // The sum is rounded to a multiple of 2⁻²⁴; its low bits are that multiple.
-    let subnormal = (f32::from_bits(a) + 0.5).to_bits().wrapping_sub(0x3F00_0000);
-    let finite = if a < 0x3880_0000 { subnormal } else { normal };
-    let bounded = if a >= 0x4780_0000 { 0x7C00 } else { finite };
-    let magnitude = if a > 0x7F80_0000 { 0x7E00 | (a >> 13 & 0x3FF) } else { bounded };
-    (magnitude | (b >> 16 & 0x8000)) as u16
-}
-
-/// Exact; NaN becomes quiet.
-#[inline(always)]
-fn f32_of_bf16(h: u16) -> f32 {
-    let b = u32::from(h) << 16;
-    let is_nan = b & 0x7FFF_FFFF > 0x7F80_0000;
-    f32::from_bits(b | if is_nan { 0x40_0000 } else { 0 })
-}
-
-#[inline(always)]
-fn bf16_of_f32(x: f32) -> u16 {
-    let b = x.to_bits();
-    let is_nan = b & 0x7FFF_FFFF > 0x7F80_0000;
-    let rounded = b.wrapping_add(0x7FFF + (b >> 16 & 1)) >> 16;
-    (if is_nan { b >> 16 | 0x40 } else { rounded }) as u16
-}
+use super::conversions::{bf16_of_f32, f16_of_f32, f32_of_bf16, f32_of_f16};
+use super::f16_by_avx512;
 
 /// The storage type of a float.
 pub(crate) trait Element: Pod + Send + Sync {
@@ -68,6 +26,22 @@ pub(crate) trait Element: Pod + Send + Sync {
         None
     }
 
+    /// `y = x` in f32.
+    #[inline(always)]
+    fn widen_all(x: &[Self], y: &mut [f32]) {
+        for (y, &x) in y.iter_mut().zip(x) {
+            *y = x.widen();
+        }
+    }
+
+    /// `y = x`, rounded.
+    #[inline(always)]
+    fn narrow_all(x: &[f32], y: &mut [Self]) {
+        for (y, &x) in y.iter_mut().zip(x) {
+            *y = Self::narrow(x);
+        }
+    }
+
     /// `x` itself, if the type is bf16.
     #[inline(always)]
     fn as_bf16(_x: &[Self]) -> Option<&[bf16]> {
@@ -84,6 +58,11 @@ impl Element for f32 {
     #[inline(always)]
     fn narrow(v: f32) -> Self {
         v
+    }
+
+    #[inline(always)]
+    fn widen_all(x: &[Self], y: &mut [f32]) {
+        y.copy_from_slice(x);
     }
 
     #[inline(always)]
@@ -107,6 +86,16 @@ impl Element for f16 {
     fn narrow(v: f32) -> Self {
         Self::from_bits(f16_of_f32(v))
     }
+
+    #[inline(always)]
+    fn widen_all(x: &[Self], y: &mut [f32]) {
+        f16_by_avx512::widen(x, y);
+    }
+
+    #[inline(always)]
+    fn narrow_all(x: &[f32], y: &mut [Self]) {
+        f16_by_avx512::narrow(x, y);
+    }
 }
 
 impl Element for bf16 {
@@ -129,22 +118,13 @@ impl Element for bf16 {
 /// `y = x` in f32.
 #[inline(always)]
 pub(crate) fn widen<T: Element>(x: &[T], y: &mut [f32]) {
-    match T::as_f32(x) {
-        Some(x) => y.copy_from_slice(x),
-        None => {
-            for (y, &x) in y.iter_mut().zip(x) {
-                *y = x.widen();
-            }
-        }
-    }
+    T::widen_all(x, y);
 }
 
 /// `y = x`, rounded.
 #[inline(always)]
 pub(crate) fn narrow<T: Element>(x: &[f32], y: &mut [T]) {
-    for (y, &x) in y.iter_mut().zip(x) {
-        *y = T::narrow(x);
-    }
+    T::narrow_all(x, y);
 }
 
 /// Evaluates `$body` with `$T` as the [`Element`] type of `$dtype`.
