@@ -14,8 +14,8 @@ use crate::shader::module::module;
 ///
 /// To integers, values are truncated towards 0; values below 0 become 0, those beyond the largest integer become it, and NaN
 /// becomes 0. To floats, values are rounded to nearest, ties to even; values beyond the largest number become infinite. NaN stays
-/// NaN, a quiet one; subnormals and the sign of zero are kept. Results are bit-identical on both executors, and on devices with
-/// and without 16-bit arithmetic.
+/// NaN, a quiet one unless bf16 becomes f32; subnormals and the sign of zero are kept. Results are bit-identical on both
+/// executors, and on devices with and without 16-bit arithmetic.
 ///
 /// # Shapes
 /// `x`, `y`: `[n]`.

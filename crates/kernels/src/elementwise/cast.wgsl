@@ -1,5 +1,5 @@
 // y = x in another element type: f32, f16 and bf16 from one to another and to u8 and u32, u8 and u32 to f32. Integers are truncated and clamped to their range; NaN becomes 0. To 16 bits it is rounded to nearest even, and infinite
-// beyond the largest number; NaN stays NaN and is quiet; subnormals and the sign of zero are kept. Uses only integer arithmetic: pack2x16float is unspecified for
+// beyond the largest number; NaN stays NaN, and is quiet unless bf16 becomes f32; subnormals and the sign of zero are kept. Uses only integer arithmetic: pack2x16float is unspecified for
 // values that do not fit, and a driver may flush subnormals in floating-point arithmetic.
 // Twin: cast_cpu.rs. Moves an element of either type; an invocation converts two, which share a word in 16 bits.
 

@@ -124,7 +124,7 @@ impl BatchNormShape {
         let [grad_y, x, mean, inv_std, weight, sum, sum_x] = [0, 1, 2, 3, 4, 5, 6].map(Expr::input);
         let share = 1.0 / self.group_rows() as f32;
         // The CPU computes what depends on the channel only once for each.
-        let of_batch = (x - mean) * (&inv_std * &inv_std * sum_x * share) + sum * share;
+        let of_batch = (x - mean) * (&inv_std * sum_x * share) + sum * share;
         self.map(
             vec![
                 self.elements(),
