@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use crate::cpu::aligned::{LINE_LEN, aligned_mut};
 use crate::cpu::vectorised::vectorised;
-use crate::storage::element::{Element, narrow};
+use crate::storage::element::{Element, narrow, widen};
 
 /// The maximum number of floats of a buffer that is kept.
 const KEPT_LEN: usize = 1024 * 1024;
@@ -34,6 +34,22 @@ fn take(len: usize) -> Vec<f32> {
 fn give_back(room: Vec<f32>) {
     if room.len() <= KEPT_LEN {
         ROOMS.with_borrow_mut(|rooms| rooms.push(room));
+    }
+}
+
+/// Calls `f` with the values of `x` in f32: `x` itself if it is f32.
+#[inline(always)]
+pub(crate) fn read_in_f32<X: Element>(x: &[X], f: impl FnOnce(&[f32])) {
+    match X::as_f32(x) {
+        Some(x) => f(x),
+        None => with_room(
+            x.len(),
+            #[inline(always)]
+            |room| {
+                widen(x, room);
+                f(room);
+            },
+        ),
     }
 }
 

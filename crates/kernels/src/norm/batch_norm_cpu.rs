@@ -1,5 +1,8 @@
+use std::ops::Range;
+
 use rayon::prelude::*;
 
+use crate::cpu::room::read_in_f32;
 use crate::cpu::team::OnTeam;
 use crate::cpu::vectorised::vectorised;
 use crate::norm::batch_norm::{BatchNormFrozenStats, BatchNormShape, BatchNormStats};
@@ -21,17 +24,14 @@ pub(crate) fn stats<T: Element>(
         #[inline(always)]
         |rows, part| {
             let of_rows = &x[rows.start * c..rows.end * c];
-            if weights.is_empty() {
-                return sums_of_rows(of_rows, rows.len(), part);
+            // Widening bf16 again is faster than reading many values from the L2 cache.
+            if T::as_bf16(of_rows).is_some_and(|x| x.len() > IN_L1_CACHE) {
+                return sums(shape, of_rows, rows, weights, part);
             }
-            let weight_rows = shape.n_rows / weights.len();
-            sums_of_weighted_rows(
+            read_in_f32(
                 of_rows,
-                rows.map(
-                    #[inline(always)]
-                    |row| weights[row / weight_rows],
-                ),
-                part,
+                #[inline(always)]
+                |x| sums(shape, x, rows, weights, part),
             );
         },
     );
@@ -63,8 +63,24 @@ pub(crate) fn stats<T: Element>(
     }
 }
 
+/// Values that are read twice and stay in the L1 cache meanwhile.
+const IN_L1_CACHE: usize = 4 * 1024;
 /// Columns whose sums stay in registers.
 const LANES: usize = 64;
+
+/// The sums of a part, which has the rows `rows`.
+#[inline(always)]
+fn sums<T: Element>(shape: &BatchNormShape, x: &[T], rows: Range<usize>, weights: &[f32], part: &mut [f32]) {
+    if weights.is_empty() {
+        return sums_of_rows(x, rows.len(), part);
+    }
+    let weight_rows = shape.n_rows / weights.len();
+    let weights = rows.map(
+        #[inline(always)]
+        |row| weights[row / weight_rows],
+    );
+    sums_of_weighted_rows(x, weights, part);
+}
 
 /// The mean of each column, the sum of the squares of what is off it, and the sums of the weights and of their squares.
 #[inline(always)]
@@ -197,7 +213,7 @@ fn merge(shape: &BatchNormShape, parts: &[f32], stats: &mut [f32]) -> [f32; 2] {
 }
 
 /// Calls `f(rows, sums)` for each part of each group; `parts` is `[n_groups, parts of a group, part_len]`.
-fn each_part(shape: &BatchNormShape, parts: &mut [f32], f: impl Fn(std::ops::Range<usize>, &mut [f32]) + Sync) {
+fn each_part(shape: &BatchNormShape, parts: &mut [f32], f: impl Fn(Range<usize>, &mut [f32]) + Sync) {
     let run = |(i, part): (usize, &mut [f32])| {
         let (group, first) = (i / shape.group_parts(), i % shape.group_parts() * shape.part_rows());
         let end = (first + shape.part_rows()).min(shape.group_rows());

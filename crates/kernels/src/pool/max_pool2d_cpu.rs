@@ -3,12 +3,12 @@ use rayon::prelude::*;
 
 use crate::conv::window::Images;
 use crate::cpu::blocks::each_row_in_f32;
-use crate::cpu::room::{in_f32, with_room};
+use crate::cpu::room::{in_f32, read_in_f32};
 use crate::cpu::team::OnTeam;
 use crate::cpu::vectorised::vectorised;
 use crate::pool::pool_shape::PoolShape;
 use crate::sizes::in_u32;
-use crate::storage::element::{Element, widen};
+use crate::storage::element::Element;
 
 pub(crate) fn run<T: Element>(shape: &PoolShape, x: &[T], y: &mut [T], taps: &mut [u32]) {
     let Images { height, width, n_channels, .. } = shape.y();
@@ -28,17 +28,11 @@ pub(crate) fn run<T: Element>(shape: &PoolShape, x: &[T], y: &mut [T], taps: &mu
                             let line_len = shape.x.width * n_channels;
                             let lines = shape.covered(0, i).0;
                             let x = &image[lines.start * line_len..lines.end * line_len];
-                            match T::as_f32(x) {
-                                Some(x) => Arch::new().dispatch(PoolRow { shape, x, i, y, taps }),
-                                None => with_room(
-                                    x.len(),
-                                    #[inline(always)]
-                                    |wide| {
-                                        widen(x, wide);
-                                        Arch::new().dispatch(PoolRow { shape, x: wide, i, y, taps });
-                                    },
-                                ),
-                            }
+                            read_in_f32(
+                                x,
+                                #[inline(always)]
+                                |x| Arch::new().dispatch(PoolRow { shape, x, i, y, taps }),
+                            );
                         }
                     },
                 );
@@ -136,18 +130,24 @@ pub(crate) fn grad<T: Element>(shape: &PoolShape, grad_y: &[T], taps: &[u32], gr
             for i in shape.covering(0, h) {
                 let u = h + padding[0] - i * stride[0];
                 let at = (image * y.height + i) * y.width * n_channels;
-                let grad_y = grad_y[at..].chunks_exact(n_channels).take(y.width);
-                let taps = taps[at..].chunks_exact(n_channels);
-                for (j, (grad_y, taps)) in grad_y.zip(taps).enumerate() {
-                    let (pixels, first_pixel) = shape.covered(1, j);
-                    for w in pixels {
-                        let tap = in_u32(u * shape.window.kernel[1] + (w as isize - first_pixel) as usize);
-                        let grad_x = &mut grad_x[w * n_channels..][..n_channels];
-                        for ((grad_x, &grad_y), &best) in grad_x.iter_mut().zip(grad_y).zip(taps) {
-                            *grad_x += if best == tap { grad_y.widen() } else { 0.0 };
+                let taps = &taps[at..];
+                read_in_f32(
+                    &grad_y[at..at + y.width * n_channels],
+                    #[inline(always)]
+                    |grad_y| {
+                        for (j, (grad_y, taps)) in grad_y.chunks_exact(n_channels).zip(taps.chunks_exact(n_channels)).enumerate()
+                        {
+                            let (pixels, first_pixel) = shape.covered(1, j);
+                            for w in pixels {
+                                let tap = in_u32(u * shape.window.kernel[1] + (w as isize - first_pixel) as usize);
+                                let grad_x = &mut grad_x[w * n_channels..][..n_channels];
+                                for ((grad_x, &grad_y), &best) in grad_x.iter_mut().zip(grad_y).zip(taps) {
+                                    *grad_x += if best == tap { grad_y } else { 0.0 };
+                                }
+                            }
                         }
-                    }
-                }
+                    },
+                );
             }
         },
     );

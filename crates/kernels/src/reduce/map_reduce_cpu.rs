@@ -4,6 +4,7 @@
 use rayon::prelude::*;
 
 use crate::cpu::aligned::AlignedFloats;
+use crate::cpu::room::read_in_f32;
 use crate::cpu::team::OnTeam;
 use crate::cpu::vectorised::vectorised;
 use crate::elementwise::inputs_cpu::Input;
@@ -248,8 +249,9 @@ impl<'a> Job<'a> {
         let range = start..start + n_elements;
         match self.stored() {
             Some(Floats::F32(x)) => return self.fold.rows(&x[range], row_len, y[0]),
-            Some(Floats::F16(x)) => return self.fold.rows(&x[range], row_len, y[0]),
             Some(Floats::Bf16(x)) => return self.fold.rows(&x[range], row_len, y[0]),
+            // Slices of f16 are converted faster than single elements.
+            Some(Floats::F16(x)) => return read_in_f32(&x[range], |x| self.fold.rows(x, row_len, y[0])),
             None => {}
         }
         let mut of_block = [0.0; BLOCK_LEN / 2];
