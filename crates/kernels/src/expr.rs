@@ -46,7 +46,7 @@ pub mod wgsl;
 pub use activation::Activation;
 pub use evaluate::{Evaluator, Operand};
 
-pub(crate) use evaluate::{BLOCK_LEN, Scratch, apply, exp_of_differences, scale_by_gelu_slope};
+pub(crate) use evaluate::{BLOCK_LEN, SHORT_BLOCK_LEN, Scratch, apply, exp_of_differences, scale_by_gelu_slope};
 pub(crate) use hoist::hoist;
 pub(crate) use unary::Unary;
 

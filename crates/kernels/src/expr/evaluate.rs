@@ -16,7 +16,9 @@ use crate::cpu::aligned::AlignedFloats;
 
 /// Elements of a block. One chain after another processes it, so it must stay in the L1 cache with all slots; but each chain of a
 /// block waits for memory at its start, so it should not be short either.
-pub(crate) const BLOCK_LEN: usize = 512;
+pub(crate) const BLOCK_LEN: usize = 1024;
+/// Elements of a block that is often shorter, and whose memory is cleared in each call.
+pub(crate) const SHORT_BLOCK_LEN: usize = 256;
 
 /// Expressions that are prepared for evaluation on the CPU; common subexpressions are computed once.
 ///
@@ -77,7 +79,7 @@ pub(crate) struct Scratch {
 pub(super) struct Slot(AlignedFloats);
 
 thread_local! {
-    /// The slots of [`Evaluator::run_in_place`] between calls.
+    /// The slots of [`Evaluator::run_in_place`] between calls, and one for the old values.
     static KEPT_SLOTS: Cell<Vec<Slot>> = const { Cell::new(Vec::new()) };
 }
 
@@ -141,19 +143,19 @@ impl Evaluator {
         assert_eq!(self.n_outputs, 1, "expressions, expected the one that `y` becomes");
         // A kernel calls this for each row, for which allocating would take longer than evaluating.
         let mut kept = KEPT_SLOTS.take();
-        let n_slots = self.n_slots();
+        let n_slots = self.n_slots() + 1;
         if kept.len() < n_slots {
             kept.resize_with(n_slots, Slot::new);
         }
-        let mut before = [0.0; BLOCK_LEN];
+        let [before, slots @ ..] = &mut kept[..n_slots] else { unreachable!("there is at least one") };
         for start in (0..y.len()).step_by(BLOCK_LEN) {
             let range = start..(start + BLOCK_LEN).min(y.len());
             let y = &mut y[range.clone()];
-            let before = &mut before[..y.len()];
+            let before = &mut before.0[..y.len()];
             before.copy_from_slice(y);
             let others = others.iter().map(|input| input.slice(range.clone()));
             let inputs: Vec<_> = std::iter::once(Operand::Slice(before)).chain(others).collect();
-            self.run_in_slots(&inputs, &mut [y], &mut kept[..n_slots]);
+            self.run_in_slots(&inputs, &mut [y], slots);
         }
         KEPT_SLOTS.set(kept);
     }
@@ -208,8 +210,8 @@ impl WithSimd for Apply<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let mut before = [0.0; BLOCK_LEN];
-        for y in self.y.chunks_mut(BLOCK_LEN) {
+        let mut before = [0.0; SHORT_BLOCK_LEN];
+        for y in self.y.chunks_mut(SHORT_BLOCK_LEN) {
             let before = &mut before[..y.len()];
             before.copy_from_slice(y);
             self.function.run(simd, Operand::Slice(before), y);

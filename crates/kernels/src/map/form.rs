@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::sync::LazyLock;
 
-use crate::expr::{Activation, BLOCK_LEN, Expr, Unary, apply, scale_by_gelu_slope};
+use crate::expr::{Activation, Expr, SHORT_BLOCK_LEN, Unary, apply, scale_by_gelu_slope};
 use crate::map::map::Map;
 use crate::random::draws_cpu::Drawn;
 use crate::sizes::in_u32;
@@ -184,8 +184,8 @@ fn activate(function: Function, y: &mut [f32]) {
 }
 
 fn celu(y: &mut [f32], alpha: f32) {
-    let mut below = [0.0; BLOCK_LEN];
-    for y in y.chunks_mut(BLOCK_LEN) {
+    let mut below = [0.0; SHORT_BLOCK_LEN];
+    for y in y.chunks_mut(SHORT_BLOCK_LEN) {
         let below = &mut below[..y.len()];
         below.iter_mut().zip(&*y).for_each(|(below, y)| *below = y * (1.0 / alpha));
         apply(Unary::Expm1, below);
