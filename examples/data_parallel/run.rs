@@ -12,7 +12,7 @@ use brisk_report::{mebibytes, thousands};
 use brisk_train::metrics::roc_auc;
 use brisk_train::{
     Binary, DataParallel, Feed, FeedConfig, FeedProbe, Outputs, Progress, RunFolder, Scorer, StopFlag, Trainable, Trainer,
-    TrainerConfig,
+    TrainerConfig, Training,
 };
 use serde_json::{Value, json};
 
@@ -100,7 +100,7 @@ pub(crate) fn train(
     config["replicas"] = json!(replicas.world_size());
     config["wire"] = json!(format!("{:?}", options.wire).to_lowercase());
     config["zero"] = json!(format!("{:?}", options.zero).to_lowercase());
-    let Place { folder, checkpoint } = place_of_all(replicas, options, &config, &note)?;
+    let Place { folder, checkpoint } = place_of_all(replicas, &trainer, options, &config, &note)?;
     // The probe runs on one replica while the machine is otherwise idle.
     let loader_rows_per_s = if is_first { probe.rows_per_s()? } else { 0.0 };
     let mut outputs = Outputs {
@@ -147,7 +147,13 @@ pub(crate) fn train(
 const TEST_ROWS: usize = 1024;
 
 /// The folder of the run's files, on every replica.
-fn place_of_all(replicas: &DataParallel, options: &Options, config: &Value, note: &dyn Fn(&str)) -> Result<Place> {
+fn place_of_all(
+    replicas: &DataParallel,
+    trainer: &Training<'_>,
+    options: &Options,
+    config: &Value,
+    note: &dyn Fn(&str),
+) -> Result<Place> {
     let found = match replicas.rank() {
         0 => Some(Place::find(&options.place, &options.run, config, note)?),
         _ => None,
@@ -166,9 +172,9 @@ fn place_of_all(replicas: &DataParallel, options: &Options, config: &Value, note
         None => place?,
     };
     let checkpoint = match checkpoint {
-        // Each file is read once for all replicas.
+        // Each replica reads what it needs.
         Some(path) if replicas.world_size() > 1 => {
-            let checkpoint = replicas.load_checkpoint(&path)?;
+            let checkpoint = trainer.load_checkpoint(&path)?;
             Some((path, checkpoint))
         }
         _ => place.checkpoint,

@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "MPI is a C library; its arguments and return codes are checked here")]
 
 mod opening;
+mod pairs;
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use mpi_sys as ffi;
 use opening::Opening;
+use pairs::WHOLE_BYTES;
 
 use crate::call::{Call, How};
 use crate::collective::{Collective, DynSlice, DynSliceMut};
@@ -43,6 +45,8 @@ pub struct Mpi {
     in_place: *mut c_void,
     order: SumOrder,
     opening: Opening,
+    /// Received values. It is kept, since new memory is mapped page by page.
+    received: Vec<u32>,
     /// When the opening of the last operation ended.
     opened: Option<Instant>,
     waits: Waits,
@@ -63,8 +67,8 @@ pub struct MpiConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SumOrder {
     /// Along the same binary tree as [`Threads`](crate::Threads): bit-identical on every engine and in every run, except for the
-    /// payload of a NaN. With more than two ranks, each rank receives one part from all, adds it, and the parts are gathered;
-    /// with two ranks there is only one summation order.
+    /// payload of a NaN. With a power of two of ranks, f32 are added in pairs of ranks, which takes as long as the library's own
+    /// sum; otherwise each rank receives one part from all and adds it, and the parts are gathered.
     Fixed,
     /// Chosen by the library: f32 by its own all-reduce, which is faster, and whose order may differ between versions, sizes and
     /// numbers of ranks. f16 and bf16, and values that are few, are added as with `Fixed`.
@@ -202,7 +206,8 @@ impl Mpi {
         let watch = Watch::start(rank, config.timeout, peers);
         let (opening, waits) = (Opening::new(rank, world_size), Waits::new(world_size));
         let order = config.order;
-        Ok(Self { comm, rank, world_size, engine, in_place, order, opening, opened: None, waits, watch, finished: false })
+        let received = Vec::new();
+        Ok(Self { comm, rank, world_size, engine, in_place, order, opening, received, opened: None, waits, watch, finished: false })
     }
 
     /// Whether this process was started by an MPI launcher (`mpirun`, `srun --mpi`).
@@ -251,10 +256,10 @@ impl Mpi {
     }
 
     /// Each rank receives its part of a piece from all ranks and reduces it along the tree; then all parts are gathered.
-    fn all_reduce_in_order<T: Element>(&self, values: &mut [T], reduce: ReduceOp) -> Result<(), Error> {
+    fn all_reduce_in_order<T: Element>(&mut self, values: &mut [T], reduce: ReduceOp) -> Result<(), Error> {
         const OP: &str = "all_reduce";
         let size = size_of::<T>();
-        let mut received = vec![T::zeroed(); (PIECE_BYTES / size).min(values.len())];
+        let mut memory = std::mem::take(&mut self.received);
         for piece in values.chunks_mut(PIECE_BYTES / size) {
             let parts: Vec<_> = (0..self.world_size).map(|rank| part(piece.len(), self.world_size, rank)).collect();
             let counts: Vec<c_int> = parts.iter().map(|part| (part.len() * size) as c_int).collect();
@@ -262,7 +267,7 @@ impl Mpi {
             let mine = parts[self.rank].clone();
             let incoming = vec![counts[self.rank]; self.world_size];
             let incoming_places: Vec<c_int> = (0..self.world_size).map(|rank| (rank * mine.len() * size) as c_int).collect();
-            received.resize(received.len().max(mine.len() * self.world_size), T::zeroed());
+            let received: &mut [T] = room(&mut memory, mine.len() * self.world_size);
             // SAFETY: counts and places lie within `piece`, whose parts they are, and within `received`, which has room for this
             // rank's part from each.
             checked(OP, unsafe {
@@ -294,7 +299,29 @@ impl Mpi {
                 )
             })?;
         }
+        self.received = memory;
         Ok(())
+    }
+
+    /// Sends values to another rank, which sends as many as there is room for.
+    fn exchange(&self, peer: usize, sent: &[f32], received: &mut [f32]) -> Result<(), Error> {
+        // SAFETY: two separate buffers of these lengths, of a piece or less.
+        checked("all_reduce", unsafe {
+            ffi::MPI_Sendrecv(
+                sent.as_ptr().cast(),
+                sent.len() as c_int,
+                ffi::RSMPI_FLOAT,
+                peer as c_int,
+                0,
+                received.as_mut_ptr().cast(),
+                received.len() as c_int,
+                ffi::RSMPI_FLOAT,
+                peer as c_int,
+                0,
+                self.comm,
+                ffi::RSMPI_STATUS_IGNORE,
+            )
+        })
     }
 
     /// The library's own all-reduce.
@@ -321,8 +348,9 @@ impl Mpi {
         Ok(())
     }
 
-    fn reduce_scatter_in_order<T: Element>(&self, input: &[T], shard: &mut [T], reduce: ReduceOp) -> Result<(), Error> {
-        let mut received = vec![T::zeroed(); input.len()];
+    fn reduce_scatter_in_order<T: Element>(&mut self, input: &[T], shard: &mut [T], reduce: ReduceOp) -> Result<(), Error> {
+        let mut memory = std::mem::take(&mut self.received);
+        let received: &mut [T] = room(&mut memory, input.len());
         let count = self.count("reduce_scatter", "shard", size_of_val(shard))?;
         // SAFETY: `count` bytes go to and come from each rank: both buffers are as long as all shards.
         checked("reduce_scatter", unsafe {
@@ -331,6 +359,7 @@ impl Mpi {
         })?;
         let inputs: Vec<&[T]> = (0..self.world_size).map(|from| &received[from * shard.len()..][..shard.len()]).collect();
         reduce_into(&inputs, reduce, shard);
+        self.received = memory;
         Ok(())
     }
 
@@ -390,12 +419,17 @@ impl Collective for Mpi {
             return Ok(());
         }
         // Maxima of floats are computed here, since the library does not define them for NaN; so are sums of f16 and bf16, which
-        // it does not support, and of bytes, which wrap around here and in Open MPI with AVX stay at 255. With two ranks there is
-        // only one summation order.
-        let any_order = self.order == SumOrder::Engine || self.world_size == 2;
-        let by_engine = element == ElementType::U32 || (element == ElementType::F32 && reduce != ReduceOp::Max && any_order);
-        if by_engine {
+        // it does not support, and of bytes, which wrap around here and in Open MPI with AVX stay at 255.
+        let is_f32 = element == ElementType::F32;
+        // With two ranks there is only one summation order.
+        let any_order = self.order == SumOrder::Engine || (self.world_size == 2 && values.bytes.len() > WHOLE_BYTES);
+        let is_by_engine = is_f32 && reduce != ReduceOp::Max && any_order;
+        if element == ElementType::U32 || is_by_engine {
             return self.all_reduce_by_engine(values, reduce);
+        }
+        // Partial sums of 16-bit floats would be sent in 32 bits.
+        if is_f32 && self.world_size.is_power_of_two() {
+            return self.all_reduce_in_pairs(typed_mut(values), reduce);
         }
         with_element!(element, T => self.all_reduce_in_order::<T>(typed_mut(values), reduce))
     }
@@ -496,6 +530,12 @@ impl Mpi {
     fn meet(&mut self, op: &'static str) -> Result<(), Error> {
         self.begin(Call { op, element: ElementType::U8, len: 0, how: How::Plainly }, &[]).map(drop)
     }
+}
+
+/// At least `len` elements in memory that grows to the most that was ever needed.
+fn room<T: Element>(memory: &mut Vec<u32>, len: usize) -> &mut [T] {
+    memory.resize(memory.len().max((len * size_of::<T>()).div_ceil(size_of::<u32>())), 0);
+    bytemuck::cast_slice_mut(memory)
 }
 
 /// Turns a return code into a `Result`.

@@ -30,6 +30,15 @@ pub(crate) fn reduce_into<T: Element>(inputs: &[&[T]], op: ReduceOp, out: &mut [
     }
 }
 
+/// Turns sums over ranks into means.
+pub(crate) fn mean_of_sums(sums: &mut [f32], n_ranks: usize) {
+    let share = share(ReduceOp::Mean, n_ranks);
+    vectorised(
+        #[inline(always)]
+        || sums.iter_mut().for_each(|sum| *sum *= share),
+    );
+}
+
 /// The elements out of `len` that `rank` reduces: whole cache lines, except for the last rank.
 pub(crate) fn part(len: usize, n_ranks: usize, rank: usize) -> Range<usize> {
     const LINE: usize = 64;

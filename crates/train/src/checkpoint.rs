@@ -4,9 +4,10 @@
 //! the order of files, and lets a run be killed at any moment. Tensors of checkpoints of one moment share memory
 //! ([`SharedSlice`]), which the next snapshot uses again. Replicas write while training waits, since they communicate to write.
 
-mod checksum;
+pub(crate) mod checksum;
 mod foreign;
 mod format;
+pub(crate) mod head;
 pub(crate) mod index;
 mod kind;
 mod layout;
@@ -19,12 +20,14 @@ compile_error!("checkpoints are little-endian and are written as they lie in mem
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use brisk_atomic_file::{listed, read_regular_file, write_atomically};
+use checksum::Content;
+use head::Head;
 use index::{Index, ReadFile, is_index};
-use safetensors::SafeTensors;
 use safetensors::tensor::{Metadata, TensorInfo};
 
 use crate::error::Error;
@@ -65,12 +68,14 @@ pub struct Checkpoint {
     format_version: Option<u32>,
     /// Where it was loaded from.
     path: Option<PathBuf>,
+    /// The fingerprint of the whole, if this is the [part](crate::Training::load_checkpoint) that one replica needs.
+    whole: Option<u64>,
 }
 
 impl Default for Checkpoint {
     fn default() -> Self {
         let (tensors, metadata) = Default::default();
-        Self { tensors, metadata, format_version: Some(FORMAT_VERSION), path: None }
+        Self { tensors, metadata, format_version: Some(FORMAT_VERSION), path: None, whole: None }
     }
 }
 
@@ -78,7 +83,12 @@ impl Default for Checkpoint {
 struct Tensor {
     shape: Vec<usize>,
     values: TensorData,
+    /// Which of the elements `values` are; `None` for all of them.
+    part: Option<Range<usize>>,
 }
+
+/// Where the values of a tensor are among the bytes of a file that a replica has read, and which of the elements they are.
+pub(crate) type Found<'b> = (&'b [u8], Option<Range<usize>>);
 
 impl Checkpoint {
     /// An empty checkpoint.
@@ -105,7 +115,7 @@ impl Checkpoint {
         if self.tensors.contains_key(&name) {
             return Err(self.entry("tensor", &name, "in the checkpoint already".to_owned(), "a name of its own"));
         }
-        self.tensors.insert(name, Tensor { shape: shape.to_vec(), values });
+        self.tensors.insert(name, Tensor { shape: shape.to_vec(), values, part: None });
         Ok(())
     }
 
@@ -119,8 +129,28 @@ impl Checkpoint {
     /// # Errors
     /// [`Error::CheckpointEntry`].
     pub fn f32(&self, name: &str, shape: &[usize]) -> Result<&[f32], Error> {
+        self.f32_within(name, shape, 0..n_values(shape))
+    }
+
+    /// Some of the values of a tensor that is `f32` and has this shape.
+    pub(crate) fn f32_within(&self, name: &str, shape: &[usize], elements: Range<usize>) -> Result<&[f32], Error> {
+        let (values, part) = self.f32_part(name, shape)?;
+        let start = elements.start.checked_sub(part.start);
+        let within = start.and_then(|start| values.get(start..start + elements.len()));
+        within.ok_or_else(|| {
+            let found = format!("elements {} to {}, of this replica only", part.start, part.end);
+            self.entry("tensor", name, found, "all of it; load the checkpoint with `DataParallel::load_checkpoint`")
+        })
+    }
+
+    /// Checks that there is a tensor of this name that is `f32` and has this shape.
+    pub(crate) fn check_f32(&self, name: &str, shape: &[usize]) -> Result<(), Error> {
+        self.f32_part(name, shape).map(drop)
+    }
+
+    fn f32_part(&self, name: &str, shape: &[usize]) -> Result<(&[f32], Range<usize>), Error> {
         match self.checked(name, TensorData::F32_NAME, shape)? {
-            Tensor { values: TensorData::F32(values), .. } => Ok(values),
+            Tensor { values: TensorData::F32(values), part, .. } => Ok((values, part.clone().unwrap_or(0..values.len()))),
             tensor => Err(self.mismatch(name, TensorData::F32_NAME, shape, tensor)),
         }
     }
@@ -146,7 +176,8 @@ impl Checkpoint {
         self.tensors.contains_key(name)
     }
 
-    /// All tensors, by name in alphabetical order: name, shape, values.
+    /// All tensors, by name in alphabetical order: name, shape, values. If it was loaded by [`Training::load_checkpoint`]
+    /// (crate::Training::load_checkpoint), there are fewer values of some.
     pub fn tensors(&self) -> impl Iterator<Item = (&str, &[usize], &TensorData)> {
         self.tensors.iter().map(|(name, tensor)| (name.as_str(), tensor.shape.as_slice(), &tensor.values))
     }
@@ -186,9 +217,13 @@ impl Checkpoint {
         self.metadata.iter().map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
-    /// A number that differs if tensors or strings do: FNV-1a over the bytes of the file.
+    /// A number that differs if tensors or strings do: FNV-1a over the bytes of the file. Of a checkpoint of several files of
+    /// which each replica has read a part, it is over their headers, which have their checksums.
     pub fn fingerprint(&self) -> u64 {
-        let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
+        if let Some(fingerprint) = self.whole {
+            return fingerprint;
+        }
+        let mut hash = Fnv::default();
         // Writing to the hash cannot fail, nor can making the header.
         drop(self.write_to(&mut hash));
         hash.0
@@ -222,23 +257,39 @@ impl Checkpoint {
     /// The same with the bytes of files as `read` returns them; it is also given the number of the file, from 0 for an index and
     /// for the first file.
     pub(crate) fn load_by(path: &Path, read: &mut ReadFile<'_>) -> Result<Self, Error> {
+        let index = match Self::find(path, read)? {
+            Stored::File(whole) => return Ok(whole),
+            Stored::Index(index) => index,
+        };
+        Self::of_parts(&Index::path_of(path), &index, &mut |number, path| Self::of_file(path, read(number, path)?))
+    }
+
+    /// The checkpoint, if it is one file, or the index of its files.
+    pub(crate) fn find(path: &Path, read: &mut ReadFile<'_>) -> Result<Stored, Error> {
         let file = if is_index(path) { None } else { Some(read(0, path)?) };
         let is_missing = |file: &io::Result<_>| file.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
         if file.as_ref().is_none_or(is_missing)
             && let Some(index) = Index::load_if_any(path, read)?
         {
-            return Self::load_indexed(&Index::path_of(path), &index, read);
+            return Ok(Stored::Index(index));
         }
         let file = file.map_or_else(|| read(0, path), Ok)?;
-        Self::of_file(path, file)
+        Self::of_file(path, file).map(Stored::File)
     }
 
-    fn load_indexed(path: &Path, index: &Index, read: &mut ReadFile<'_>) -> Result<Self, Error> {
+    /// The same, if it has parts of tensors as that which one replica needs of a checkpoint whose files have these heads.
+    pub(crate) fn part_of(mut self, heads: &Fnv) -> Self {
+        self.whole = self.tensors.values().any(|tensor| tensor.part.is_some()).then_some(heads.0);
+        self
+    }
+
+    /// The checkpoint of the index at `path`; `load` loads a file, of a number.
+    pub(crate) fn of_parts(path: &Path, index: &Index, load: &mut LoadPart<'_>) -> Result<Self, Error> {
         let mut whole = Self { format_version: index.format_version, path: Some(path.to_owned()), ..Self::default() };
         let damaged = |reason: String| Error::Damaged { path: path.to_owned(), len_bytes: None, reason };
         for (number, file) in index.files().into_iter().enumerate() {
             let path = path.with_file_name(file);
-            let mut part = match Self::of_file(&path, read(number, &path)?) {
+            let mut part = match load(number, &path) {
                 Err(Error::Io { cause, .. }) if cause.kind() == io::ErrorKind::NotFound => {
                     return Err(damaged(format!("its file `{file}` is missing")));
                 }
@@ -268,31 +319,31 @@ impl Checkpoint {
     }
 
     fn parse(bytes: &[u8], path: &Path) -> Result<Self, Error> {
-        if let Some(found) = kind::foreign(bytes) {
-            return Err(not_a_model(path.to_owned(), found));
-        }
-        let of_reason = |reason| Error::Damaged { path: path.to_owned(), len_bytes: Some(bytes.len() as u64), reason };
-        if let Some(reason) = kind::misfit(bytes) {
-            return Err(of_reason(reason));
-        }
-        let damaged = |reason: safetensors::SafeTensorError| of_reason(reason.to_string());
-        let (header_bytes, header) = SafeTensors::read_metadata(bytes).map_err(damaged)?;
-        let strings = header.metadata().as_ref();
-        let version = strings.and_then(|strings| strings.get(format::KEY)).map(String::as_str);
-        let (head, data) = bytes.split_at(LENGTH_BYTES + header_bytes);
-        let format_version = format::check(path, version, head, data)?;
-        let mut tensors = BTreeMap::new();
-        for (name, view) in SafeTensors::deserialize(bytes).map_err(damaged)?.tensors() {
-            let Some(values) = foreign::converted(view.dtype(), view.data()) else {
+        let head = Head::parse(bytes, bytes.len() as u64, path)?;
+        let data = &bytes[head.as_bytes().len()..];
+        Self::of_head(&head, &Content::of([data]), path, |_, info| (&data[info.data_offsets.0..info.data_offsets.1], None))
+    }
+
+    /// A checkpoint of the values that `found` returns. `content` is that of all bytes after the head.
+    pub(crate) fn of_head<'b>(
+        head: &Head,
+        content: &Content,
+        path: &Path,
+        found: impl Fn(&str, &TensorInfo) -> Found<'b>,
+    ) -> Result<Self, Error> {
+        let mut checkpoint = Self { format_version: head.check(content, path)?, ..Self::default() };
+        for (name, info) in head.tensors() {
+            let (bytes, part) = found(&name, info);
+            let Some(values) = foreign::converted(info.dtype, bytes) else {
                 let file = Self { path: Some(path.to_owned()), ..Self::default() };
                 let expected = "a type and values that brisk can convert to f32 or i64; save it as F32";
-                return Err(file.entry("tensor", &name, format!("{} {:?}", view.dtype(), view.shape()), expected));
+                return Err(file.entry("tensor", &name, format!("{} {:?}", info.dtype, info.shape), expected));
             };
-            tensors.insert(name, Tensor { shape: view.shape().to_vec(), values });
+            checkpoint.tensors.insert(name, Tensor { shape: info.shape.clone(), values, part });
         }
-        let metadata = strings.into_iter().flatten().filter(|(key, _)| !is_reserved(key));
-        let metadata = metadata.map(|(key, value)| (key.clone(), value.clone())).collect();
-        Ok(Self { tensors, metadata, format_version, path: None })
+        let metadata = head.strings().filter(|(key, _)| !is_reserved(key));
+        checkpoint.metadata = metadata.map(|(key, value)| (key.clone(), value.clone())).collect();
+        Ok(checkpoint)
     }
 
     /// Writes the file's bytes, for programs that keep checkpoints elsewhere than in files.
@@ -300,10 +351,14 @@ impl Checkpoint {
     /// # Errors
     /// The writer's.
     pub fn write_to(&self, writer: &mut impl Write) -> io::Result<()> {
+        if self.whole.is_some() {
+            let cause = "it is the part of a checkpoint that one replica needs; load it with `DataParallel::load_checkpoint`";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, cause));
+        }
         let header = self.header()?;
         let mut head = [&(header.len() as u64).to_le_bytes()[..], &header].concat();
         let data = || self.tensors.values().map(|tensor| tensor.values.as_bytes());
-        checksum::seal(&mut head, data());
+        checksum::seal(&mut head, &Content::of(data()));
         writer.write_all(&head)?;
         data().try_for_each(|bytes| writer.write_all(bytes))
     }
@@ -311,7 +366,7 @@ impl Checkpoint {
     /// The header, padded to a multiple of eight bytes as the format requires, with a checksum of zeros.
     fn header(&self) -> io::Result<Vec<u8>> {
         let mut end = 0;
-        let infos = self.tensors.iter().map(|(name, Tensor { shape, values })| {
+        let infos = self.tensors.iter().map(|(name, Tensor { shape, values, .. })| {
             let start = end;
             end += values.as_bytes().len();
             (name.clone(), TensorInfo { dtype: values.safetensors_dtype(), shape: shape.clone(), data_offsets: (start, end) })
@@ -369,7 +424,23 @@ fn is_reserved(key: &str) -> bool {
     key.starts_with("brisk.")
 }
 
-struct Fnv(u64);
+/// What is at a path.
+pub(crate) enum Stored {
+    File(Checkpoint),
+    Index(Index),
+}
+
+/// Loads a file, of a number.
+pub(crate) type LoadPart<'f> = dyn FnMut(usize, &Path) -> Result<Checkpoint, Error> + 'f;
+
+/// The hash FNV-1a.
+pub(crate) struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
 
 impl Write for Fnv {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -28,6 +28,7 @@ mod files;
 mod gather;
 mod memory;
 mod overlap;
+mod parts;
 mod rows;
 mod scatter;
 mod staging;

@@ -1,5 +1,6 @@
 //! Flat buffers of a model in checkpoints: sharded state is assembled, bucket by bucket, by the replicas that write it.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use brisk_nn::{Division, Entry, Parameters, Placement};
@@ -100,28 +101,96 @@ impl Flat<'_> {
     }
 }
 
-/// All parameter values in a checkpoint, in the flat layout.
+/// The parameter values in a checkpoint that this replica keeps.
 pub(crate) fn values_of(checkpoint: &Checkpoint, params: &Parameters, name: fn(&str) -> String) -> Result<Vec<f32>, Error> {
-    flat_of(checkpoint, params, |entry| name(&entry.name))
+    let all = params.len();
+    let (pieces, len) = match are_sharded(params) {
+        true => (own_pieces(params), params.state_len()),
+        false => (vec![(0..all, 0)], all),
+    };
+    collected(checkpoint, params, |entry| name(&entry.name), &pieces, len)
 }
 
 /// The part of an optimizer's state in a checkpoint that this replica keeps.
 pub(crate) fn state_of(checkpoint: &Checkpoint, params: &Parameters, name: &str) -> Result<Vec<f32>, Error> {
     let is_divided = params.entries().first().is_some_and(|entry| checkpoint.contains(&state_name(name, entry)));
     if is_divided {
-        return Ok(params.state_of(&flat_of(checkpoint, params, |entry| state_name(name, entry))?));
+        return collected(checkpoint, params, |entry| state_name(name, entry), &own_pieces(params), params.state_len());
     }
     Ok(params.state_of(checkpoint.f32(name, &[params.len()])?))
 }
 
-fn flat_of(checkpoint: &Checkpoint, params: &Parameters, name: impl Fn(&Entry) -> String) -> Result<Vec<f32>, Error> {
-    // Names and shapes are compared before memory is taken: the sizes of a model may come from a forged file.
-    params.entries().iter().try_for_each(|entry| checkpoint.f32(&name(entry), &entry.shape).map(drop))?;
-    let mut values = vec![0.0; params.len()];
+/// The tensors of a checkpoint of several files of which this replica needs some elements only, if any: those of `states`, which
+/// are an optimizer's, and of sharded parameters, by each of `names`.
+pub(crate) fn needed_parts(params: &Parameters, states: &[String], names: &[fn(&str) -> String]) -> HashMap<String, Part> {
+    let mut parts = HashMap::new();
+    if params.division().is_none() {
+        return parts;
+    }
+    let pieces = own_pieces(params);
     for entry in params.entries() {
-        values[entry.range.clone()].copy_from_slice(checkpoint.f32(&name(entry), &entry.shape)?);
+        // An entry lies within a bucket, of which a replica has one piece.
+        let own = pieces.iter().map(|(elements, _)| overlap(elements, &entry.range)).find(|own| !own.is_empty());
+        let own = own.map_or(0..0, |own| own.start - entry.range.start..own.end - entry.range.start);
+        let part = Part { own, len: entry.range.len() };
+        let of_states = states.iter().map(|state| state_name(state, entry));
+        let of_values = names.iter().filter(|_| are_sharded(params)).map(|name| name(&entry.name));
+        parts.extend(of_states.chain(of_values).map(|name| (name, part.clone())));
+    }
+    parts
+}
+
+/// The elements of a tensor that a replica needs.
+#[derive(Debug, Clone)]
+pub(crate) struct Part {
+    pub(crate) own: Range<usize>,
+    /// How many elements the tensor has.
+    pub(crate) len: usize,
+}
+
+fn are_sharded(params: &Parameters) -> bool {
+    params.division().is_some_and(|division| division.values == Placement::Sharded)
+}
+
+/// The elements of the flat layout that this replica has state for, and where that is.
+fn own_pieces(params: &Parameters) -> Vec<(Range<usize>, usize)> {
+    let mut pieces = Vec::new();
+    for piece in params.pieces() {
+        let mut at = piece.state.start;
+        for elements in piece.elements {
+            at += elements.len();
+            pieces.push((elements.clone(), at - elements.len()));
+        }
+    }
+    pieces
+}
+
+/// Elements of the flat layout, each at its place among `len` values.
+fn collected(
+    checkpoint: &Checkpoint,
+    params: &Parameters,
+    name: impl Fn(&Entry) -> String,
+    pieces: &[(Range<usize>, usize)],
+    len: usize,
+) -> Result<Vec<f32>, Error> {
+    // Names and shapes are compared before memory is taken: the sizes of a model may come from a forged file.
+    params.entries().iter().try_for_each(|entry| checkpoint.check_f32(&name(entry), &entry.shape))?;
+    let mut values = vec![0.0; len];
+    for entry in params.entries() {
+        let start = entry.range.start;
+        for (elements, at) in pieces {
+            let own = overlap(elements, &entry.range);
+            if !own.is_empty() {
+                let found = checkpoint.f32_within(&name(entry), &entry.shape, own.start - start..own.end - start)?;
+                values[at + own.start - elements.start..][..found.len()].copy_from_slice(found);
+            }
+        }
     }
     Ok(values)
+}
+
+fn overlap(a: &Range<usize>, b: &Range<usize>) -> Range<usize> {
+    a.start.max(b.start)..a.end.min(b.end)
 }
 
 fn state_name(name: &str, entry: &Entry) -> String {

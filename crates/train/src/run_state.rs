@@ -262,7 +262,7 @@ impl Best {
         params: &Parameters,
         name: fn(&str) -> String,
     ) -> Result<Self, Error> {
-        let values = params.values_of(&flat::values_of(checkpoint, params, name)?).into();
+        let values = flat::values_of(checkpoint, params, name)?.into();
         let buffer = |buffer: &Buffer| Ok(checkpoint.f32(&name(buffer.name()), buffer.shape())?.to_vec());
         let buffers = params.buffers().iter().map(buffer).collect::<Result<_, Error>>()?;
         Ok(Self { at, value, values, buffers })
@@ -290,6 +290,7 @@ impl FromStr for Placement {
     }
 }
 
-fn best_name(name: &str) -> String {
+/// The name of a tensor of the best model.
+pub(crate) fn best_name(name: &str) -> String {
     format!("best.{name}")
 }

@@ -31,6 +31,7 @@ mod by_hand;
 mod callbacks;
 mod categories_only;
 mod causes;
+mod checkpoint_parts;
 mod checkpoints;
 mod cifar10;
 #[cfg(feature = "all-formats")]
@@ -112,3 +113,5 @@ mod unlabelled;
 mod weightless;
 mod within_epoch;
 mod zero;
+#[cfg(all(unix, feature = "mpi"))]
+mod zero_ranks;

@@ -13,7 +13,7 @@ use crate::replicas::{CONFIG, Run, check_alike, check_same_bits, weights};
 use crate::run::{Ready, Setting, into_folder, quiet};
 
 /// Muon for the matrices, Adam for the biases.
-fn muon(params: &Parameters) -> Result<Box<dyn Optimizer>, Error> {
+pub(crate) fn muon(params: &Parameters) -> Result<Box<dyn Optimizer>, Error> {
     let matrices = params.ids_where(|entry| entry.shape.len() == 2);
     let biases = ParameterGroup::new(params.ids_where(|entry| entry.shape.len() == 1));
     let (muon, adam) = (Muon::new(params, &matrices)?.lr_factor(3.0), Adam::new(params).groups(params, &[biases])?);
@@ -26,11 +26,11 @@ fn muon_of_norms(params: &Parameters) -> Result<Box<dyn Optimizer>, Error> {
     Ok(Box::new(Muon::new(params, &matrices)?.momentum(0.9, Momentum::Heavy).norm(MuonNorm::SqrtRows)))
 }
 
-fn adam(params: &Parameters) -> Result<Box<dyn Optimizer>, Error> {
+pub(crate) fn adam(params: &Parameters) -> Result<Box<dyn Optimizer>, Error> {
     Ok(Box::new(Adam::new(params)))
 }
 
-type Make = fn(&Parameters) -> Result<Box<dyn Optimizer>, Error>;
+pub(crate) type Make = fn(&Parameters) -> Result<Box<dyn Optimizer>, Error>;
 
 fn setting(max_epochs: usize) -> Setting {
     Setting {
@@ -50,7 +50,7 @@ fn train(
     train_on(&cpu(1), replica, &setting(max_epochs), make, from, folder)
 }
 
-fn train_on(
+pub(crate) fn train_on(
     device: &Device,
     replica: &DataParallel,
     setting: &Setting,

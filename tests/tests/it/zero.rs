@@ -206,7 +206,6 @@ fn each_replica_keeps_its_part_of_the_memory() -> Result<(), Error> {
 /// Continues training from the checkpoint in the folder, if there is one, up to an epoch.
 fn leg(n: usize, config: DataParallelConfig, max_epochs: usize, folder: &RunFolder) -> Result<Vec<Run>, Error> {
     let setting = deep(TrainerConfig { max_epochs, checkpoint_every: 3, ..Setting::default().config });
-    let from = (max_epochs > 1).then(|| Checkpoint::load(folder.last())).transpose()?;
     run_threads(n, &config, |replica| {
         let ready = setting.ready().divided(replica)?;
         let Ready { params, .. } = &ready;
@@ -214,9 +213,9 @@ fn leg(n: usize, config: DataParallelConfig, max_epochs: usize, folder: &RunFold
         let trainer = ready.on_replica(&device, replica)?;
         // The other replicas need not name a folder.
         let mut outputs = Outputs { folder: (replica.rank() == 0).then(|| folder.clone()), ..quiet() };
-        let report = match &from {
-            None => trainer.fit(&mut outputs)?,
-            Some(checkpoint) => trainer.resume(checkpoint, &mut outputs)?,
+        let report = match max_epochs {
+            1 => trainer.fit(&mut outputs)?,
+            _ => trainer.resume(&trainer.load_checkpoint(folder.last())?, &mut outputs)?,
         };
         Ok::<_, Error>((report, weights(&device, params, replica)?))
     })

@@ -76,7 +76,7 @@ fn bits(n: usize, case: &str) -> String {
 
 #[test]
 fn processes_compute_the_bits_of_threads() {
-    for n in 1..=5 {
+    for n in [1, 2, 3, 4, 5, 8] {
         let threads = run_replicas(n, sums::bits).expect("no replica fails");
         assert!(threads.iter().all(|bits| *bits == threads[0]), "ranks differ: {threads:x?}");
         assert_eq!(bits(n, "sum"), format!("{:016x}", threads[0]), "{n} ranks");

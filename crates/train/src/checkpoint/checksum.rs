@@ -24,27 +24,57 @@ pub(super) fn digits_of(json: &[u8]) -> Option<Range<usize>> {
     keys.filter(|&at| at > 0 && json[at - 1] != b'\\').find_map(digits_after)
 }
 
+/// Bytes, by their number and their CRC-32.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Content {
+    crc: crc32fast::Hasher,
+    pub(crate) len_bytes: u64,
+}
+
+impl Content {
+    pub(crate) fn of<'a>(slices: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        let mut content = Self::default();
+        for bytes in slices {
+            content.crc.update(bytes);
+            content.len_bytes += bytes.len() as u64;
+        }
+        content
+    }
+
+    /// Bytes of which another replica has computed the CRC-32.
+    pub(crate) fn with_crc(crc: u32, len_bytes: u64) -> Self {
+        Self { crc: crc32fast::Hasher::new_with_initial_len(crc, len_bytes), len_bytes }
+    }
+
+    /// Appends bytes.
+    pub(crate) fn append(&mut self, next: &Self) {
+        self.crc.combine(&next.crc);
+        self.len_bytes += next.len_bytes;
+    }
+
+    pub(crate) fn crc(&self) -> u32 {
+        self.crc.clone().finalize()
+    }
+}
+
 /// The digits for `json`, which already has digits at `digits`, followed by `rest`.
-pub(super) fn compute<'a>(json: &[u8], digits: &Range<usize>, rest: impl Iterator<Item = &'a [u8]>) -> String {
-    let mut crc = crc32fast::Hasher::new();
-    crc.update(&json[..digits.start]);
-    crc.update(UNSET.as_bytes());
-    crc.update(&json[digits.end..]);
-    rest.for_each(|bytes| crc.update(bytes));
-    format!("{:08x}", crc.finalize())
+pub(super) fn compute(json: &[u8], digits: &Range<usize>, rest: &Content) -> String {
+    let mut all = Content::of([&json[..digits.start], UNSET.as_bytes(), &json[digits.end..]]);
+    all.append(rest);
+    format!("{:08x}", all.crc())
 }
 
 /// Writes the digits into `json`, which has a place for them.
-pub(super) fn seal<'a>(json: &mut [u8], rest: impl Iterator<Item = &'a [u8]>) {
+pub(super) fn seal(json: &mut [u8], rest: &Content) {
     let digits = digits_of(json).expect("the JSON was made with the key");
     let computed = compute(json, &digits, rest);
     json[digits].copy_from_slice(computed.as_bytes());
 }
 
 /// Checks that the digits in `json`, if any, match it and `rest`; otherwise returns what is wrong.
-pub(super) fn check(json: &[u8], rest: &[u8]) -> Result<Found, String> {
+pub(super) fn check(json: &[u8], rest: &Content) -> Result<Found, String> {
     let Some(digits) = digits_of(json) else { return Ok(Found::Nothing) };
-    let (found, computed) = (&json[digits.clone()], compute(json, &digits, std::iter::once(rest)));
+    let (found, computed) = (&json[digits.clone()], compute(json, &digits, rest));
     if found == computed.as_bytes() {
         return Ok(Found::Correct);
     }

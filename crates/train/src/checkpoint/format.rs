@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::checksum::{self, Found};
+use super::checksum::{self, Content, Found};
 use crate::error::Error;
 
 /// The version that this crate writes, and the newest that it reads.
@@ -16,9 +16,9 @@ pub(super) const KEY: &str = "brisk.format_version";
 /// The version of a file, `None` for one from before the format had versions; or why the file is refused.
 ///
 /// `json` is the part of the file that has the checksum, `rest` the bytes after it.
-pub(super) fn check(path: &Path, version: Option<&str>, json: &[u8], rest: &[u8]) -> Result<Option<u32>, Error> {
+pub(super) fn check(path: &Path, version: Option<&str>, json: &[u8], rest: &Content) -> Result<Option<u32>, Error> {
     let damaged =
-        |reason: String| Error::Damaged { path: path.to_owned(), len_bytes: Some((json.len() + rest.len()) as u64), reason };
+        |reason: String| Error::Damaged { path: path.to_owned(), len_bytes: Some(json.len() as u64 + rest.len_bytes), reason };
     let version = match version.map(|version| (version.parse(), version)) {
         None => None,
         Some((Ok(found), _)) if found > FORMAT_VERSION => {

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use brisk_atomic_file::{remove_leftovers, write_atomically};
 use serde_json::{Value, json};
 
-use super::format::FORMAT_VERSION;
-use super::{checksum, format};
+use super::checksum::{self, Content};
+use super::format::{self, FORMAT_VERSION};
 use crate::error::Error;
 
 /// Reads a file, of a number. The outer error is that of replicas that cannot communicate.
@@ -70,7 +70,7 @@ impl Index {
     pub(crate) fn parse(bytes: &[u8], path: &Path) -> Result<Self, Error> {
         let damaged = |reason: String| Error::Damaged { path: path.to_owned(), len_bytes: Some(bytes.len() as u64), reason };
         let json: Value = serde_json::from_slice(bytes).map_err(|error| damaged(error.to_string()))?;
-        let format_version = format::check(path, json["metadata"][format::KEY].as_str(), bytes, &[])?;
+        let format_version = format::check(path, json["metadata"][format::KEY].as_str(), bytes, &Content::default())?;
         let map = json["weight_map"].as_object().ok_or_else(|| damaged("it has no `weight_map`".to_owned()))?;
         let mut tensors = BTreeMap::new();
         for (name, file) in map {
@@ -92,7 +92,7 @@ impl Index {
         Ok(write_atomically(&Self::path_of(path), |writer| {
             let mut text = serde_json::to_vec_pretty(&json)?;
             text.push(b'\n');
-            checksum::seal(&mut text, std::iter::empty());
+            checksum::seal(&mut text, &Content::default());
             writer.write_all(&text)
         })?)
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::LENGTH_BYTES;
 
 /// The longest header that safetensors allows.
-const MAX_HEADER_BYTES: u64 = 100_000_000;
+pub(super) const MAX_HEADER_BYTES: u64 = 100_000_000;
 
 /// What a file is, by its first bytes, and what to do about it; `None` if it may be a safetensors file: eight bytes for the
 /// length of the header, then the header in braces.
@@ -39,9 +39,8 @@ pub(super) fn foreign(bytes: &[u8]) -> Option<&'static str> {
     })
 }
 
-/// Why the lengths in a file do not fit the file, if they do not.
-pub(super) fn misfit(bytes: &[u8]) -> Option<String> {
-    let len = bytes.len() as u64;
+/// Why the lengths in a file of `len` bytes do not fit the file, if they do not. `bytes` are its first ones, with the header.
+pub(super) fn misfit(bytes: &[u8], len: u64) -> Option<String> {
     let Some((head, rest)) = bytes.split_first_chunk::<LENGTH_BYTES>() else {
         return Some(format!(
             "{len} bytes are too few for a safetensors file, which begins with {LENGTH_BYTES} bytes and a header"
@@ -60,7 +59,7 @@ pub(super) fn misfit(bytes: &[u8]) -> Option<String> {
             header_end - len
         ));
     }
-    let header: Value = serde_json::from_slice(&rest[..header_bytes as usize]).ok()?;
+    let header: Value = serde_json::from_slice(rest.get(..header_bytes as usize)?).ok()?;
     let ends = header
         .as_object()?
         .iter()

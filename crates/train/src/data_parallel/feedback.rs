@@ -104,9 +104,9 @@ impl DataParallel {
         // Checkpoints of earlier versions have none.
         for (rank, name) in (0..).map(|rank| (rank, errors_name(rank))) {
             let Some(checkpoint) = from.filter(|checkpoint| checkpoint.contains(&name)) else { break };
-            let of_rank = checkpoint.f32(&name, &[len])?;
-            if rank % self.world_size() == self.rank() {
-                errors.iter_mut().zip(of_rank).for_each(|(sum, error)| *sum += error);
+            checkpoint.check_f32(&name, &[len])?;
+            if self.takes_errors_of(rank) {
+                errors.iter_mut().zip(checkpoint.f32(&name, &[len])?).for_each(|(sum, error)| *sum += error);
             }
         }
         for conversion in conversions {
@@ -115,9 +115,20 @@ impl DataParallel {
         }
         Ok(())
     }
+
+    fn takes_errors_of(&self, rank: usize) -> bool {
+        rank % self.world_size() == self.rank()
+    }
+
+    /// Whether this replica needs a tensor of a checkpoint, if it has the rounding errors of a replica.
+    pub(super) fn needs_errors(&self, name: &str) -> Option<bool> {
+        Some(self.takes_errors_of(name.strip_prefix(ERRORS)?.parse().ok()?))
+    }
 }
+
+const ERRORS: &str = "wire.errors.";
 
 /// The tensor with the rounding errors of a replica.
 fn errors_name(rank: usize) -> String {
-    format!("wire.errors.{rank}")
+    format!("{ERRORS}{rank}")
 }

@@ -124,7 +124,8 @@ impl DataParallel {
         Ok(Some(own_path))
     }
 
-    /// Reads and checks a checkpoint together with the other replicas, which all get the whole of it: each file is read by one of
+    /// Reads and checks a checkpoint together with the other replicas, which all get the whole of it
+    /// ([`Training::load_checkpoint`](crate::Training::load_checkpoint) loads what one of them needs): each file is read by one of
     /// them, which sends it to the others. With as many replicas as have written [a file each](CheckpointFiles::OneAReplica),
     /// each reads its own file; otherwise they take the files in turn. A single file, and the index of several, are read by
     /// replica 0. All replicas call it, with a path of the same name.
@@ -135,14 +136,23 @@ impl DataParallel {
     /// Those of [`Checkpoint::load`], on all replicas; [`Error::Replica`], also for paths of different names.
     pub fn load_checkpoint(&self, path: impl AsRef<Path>) -> Result<Checkpoint, Error> {
         let path = path.as_ref();
+        self.agree_on_name(path)?;
+        Checkpoint::load_by(path, &mut |number, path| self.read_by(number % self.world_size(), path, read_regular_file))
+    }
+
+    pub(super) fn agree_on_name(&self, path: &Path) -> Result<(), Error> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        self.agree(vec![("the name of the checkpoint".to_owned(), name)])?;
-        Checkpoint::load_by(path, &mut |number, path| self.read_by(number % self.world_size(), path))
+        self.agree(vec![("the name of the checkpoint".to_owned(), name)])
     }
 
     /// The bytes of a file that one replica reads, or its error, on all replicas.
-    fn read_by(&self, reader: usize, path: &Path) -> Result<io::Result<Vec<u8>>, Error> {
-        let mine = if self.rank() == reader { read_regular_file(path) } else { Ok(Vec::new()) };
+    pub(super) fn read_by(
+        &self,
+        reader: usize,
+        path: &Path,
+        read: fn(&Path) -> io::Result<Vec<u8>>,
+    ) -> Result<io::Result<Vec<u8>>, Error> {
+        let mine = if self.rank() == reader { read(path) } else { Ok(Vec::new()) };
         let Some(communication) = &self.communication else { return Ok(mine) };
         let problem = mine.as_ref().err().map(|error| (error.kind() == io::ErrorKind::NotFound, error.to_string()));
         let [is_missing, said] = problem.map_or_else(Default::default, |(is_missing, said)| [is_missing.to_string(), said]);

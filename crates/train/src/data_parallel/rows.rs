@@ -97,7 +97,7 @@ impl DataParallel {
     }
 
     /// The values of each replica, which may have different numbers of them.
-    fn gathered_lists<T: Pod>(&self, mine: &[T]) -> Result<Vec<Vec<T>>, Error> {
+    pub(super) fn gathered_lists<T: Pod>(&self, mine: &[T]) -> Result<Vec<Vec<T>>, Error> {
         let lens = self.gathered(cast_slice::<u64, u32>(&[mine.len() as u64]).to_vec())?;
         let lens: Vec<usize> =
             cast_slice::<u32, [u32; 2]>(&lens).iter().map(|&[lo, hi]| lo as usize | (hi as usize) << 32).collect();

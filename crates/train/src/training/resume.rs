@@ -112,7 +112,7 @@ impl Training<'_> {
     pub(super) fn accept(&self, checkpoint: &Checkpoint, allowed: &[ResumeMismatch]) -> Result<RunState, Error> {
         self.replicas.agree_on_checkpoint(checkpoint)?;
         // The error for a different model names one of its parameters, rather than a digest or a copy of one.
-        self.params.entries().iter().try_for_each(|entry| checkpoint.f32(&entry.name, &entry.shape).map(drop))?;
+        self.params.entries().iter().try_for_each(|entry| checkpoint.check_f32(&entry.name, &entry.shape))?;
         let refused: Vec<ResumeDifference> =
             self.resume_differences(checkpoint).into_iter().filter(|found| !allowed.contains(&found.mismatch)).collect();
         if !refused.is_empty() {

@@ -1,6 +1,6 @@
 //! The state that a run starts with or resumes from: on the device, and in checkpoints.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use brisk_nn::Parameters;
 use brisk_nn::tensor::program::kernels::STATE_LEN;
@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::flat;
 use crate::model::describe;
 use crate::run_folder::RunFolder;
-use crate::run_state::RunState;
+use crate::run_state::{RunState, best_name};
 use crate::standardisation::Standardisation;
 
 impl Training<'_> {
@@ -68,11 +68,26 @@ impl Training<'_> {
     /// Writes the values of parameters and buffers that have these names to the device.
     fn restore_model(&self, checkpoint: &Checkpoint, params: &Parameters, name: fn(&str) -> String) -> Result<(), Error> {
         let values = flat::values_of(checkpoint, params, name)?;
-        self.device.write(params.values(), &params.values_of(&values))?;
+        self.device.write(params.values(), &values)?;
         for buffer in params.buffers() {
             self.device.write(buffer.values(), checkpoint.f32(&name(buffer.name()), buffer.shape())?)?;
         }
         Ok(())
+    }
+
+    /// Loads what this replica needs to [resume](Self::resume) from a checkpoint. Of one of [several
+    /// files](crate::CheckpointFiles::OneAReplica), replicas read each byte once, whatever number of replicas wrote it: each
+    /// reads its own part of sharded state, and its share of what all of them need, which they then exchange. They check the
+    /// files together. A single file is loaded as by [`DataParallel::load_checkpoint`](crate::DataParallel::load_checkpoint).
+    ///
+    /// All replicas call it, with a path of the same name, in a folder that all of them can read. The result cannot be saved.
+    ///
+    /// # Errors
+    /// Those of [`Checkpoint::load`], on all replicas; [`Error::Replica`].
+    pub fn load_checkpoint(&self, path: impl AsRef<Path>) -> Result<Checkpoint, Error> {
+        let states: Vec<String> = self.optimizer.state().into_iter().map(|(name, _)| name).collect();
+        let parts = flat::needed_parts(self.params, &states, &[str::to_owned, trained_name, best_name]);
+        self.replicas.load_part(path.as_ref(), &parts)
     }
 
     /// Writes the checkpoint to resume from, with the best model so far.
