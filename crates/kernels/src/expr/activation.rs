@@ -188,9 +188,12 @@ impl Expr {
         self * self.sigmoid()
     }
 
-    /// `x tanh(softplus(x))`; Misra 2019, arXiv:1908.08681.
+    /// `x tanh(softplus(x))`; Misra 2019, arXiv:1908.08681. With `e = eˣ`, the tangent is `(e² + 2e) / (e² + 2e + 2)`: one
+    /// exponential instead of three functions; it is 1 in f32 beyond 20.
     pub fn mish(&self) -> Self {
-        self * self.softplus().tanh()
+        let e = self.min(20.0).exp();
+        let n = &e * (&e + 2.0);
+        self * (&n / (&n + 2.0))
     }
 
     /// `log(1 + e^x)`; `x` itself beyond 20, as in PyTorch, where both are the same number in f32.
