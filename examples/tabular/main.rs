@@ -60,7 +60,7 @@ fn check(options: &Options, given: &[Given]) -> Result<()> {
     );
     ensure!(
         options.members.is_none() || options.has_members(),
-        "`--members` has an effect on ensembles only; leave it out, or choose `--model tabm`"
+        "`--members` has an effect on ensembles only; leave it out, or choose `--model tabm` or `realmlp`"
     );
     let are_weighted = options.weight.is_some() || options.class_weights != ClassWeights::Observed;
     ensure!(

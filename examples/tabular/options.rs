@@ -98,37 +98,40 @@ pub(crate) struct Options {
     #[arg(long, value_name = "K", help_heading = "Training", value_parser = whole::<usize>(1..=100), conflicts_with = "time")]
     pub(crate) folds: Option<usize>,
     /// Network, instead of those of --effort: mlp; resnet, a residual network; tabm, an ensemble of networks that share most
-    /// weights; tabm-mini, whose hidden layers are the same
+    /// weights; tabm-mini, whose hidden layers are the same; realmlp, an ensemble that shares only the embeddings
     #[arg(long, value_name = "KIND", help_heading = "Training", value_parser = one_of([
         ("mlp", Kind::Mlp), ("resnet", Kind::ResidualMlp), ("tabm", Kind::TabM(Adapters::All)),
-        ("tabm-mini", Kind::TabM(Adapters::First))]))]
+        ("tabm-mini", Kind::TabM(Adapters::First)), ("realmlp", Kind::RealMlp)]))]
     pub(crate) model: Option<Kind>,
-    /// Units of each hidden layer, except of a resnet [default: of an mlp 256,128; of an ensemble 256,256]
+    /// Units of each hidden layer, except of a resnet [default: of an mlp 256,128; of an ensemble 256,256; of a realmlp
+    /// 256,256,256]
     #[arg(long, value_name = "A,B", help_heading = "Training", value_parser = list(whole::<usize>(1..=1 << 16)))]
     pub(crate) hidden: Option<std::vec::Vec<usize>>,
-    /// Members of an ensemble [default: 32, with quick 16]
+    /// Members of an ensemble [default: 32, with quick 16; of a realmlp 4]
     #[arg(long, value_name = "N", help_heading = "Training", value_parser = whole::<usize>(1..=1024))]
     pub(crate) members: Option<usize>,
     /// Maximum number of epochs; with --minutes those that fit, if they are fewer
-    /// [default: 1600 to 4500 steps, but 6 to 100 epochs; of an mlp or a resnet 100]
+    /// [default: 1600 to 4500 steps, but 6 to 100 epochs; of an mlp or a resnet 100; of a
+    /// realmlp 100, but at most 20000 steps]
     #[arg(long, value_name = "N", help_heading = "Training", value_parser = whole::<usize>(1..=MAX_COUNT))]
     pub(crate) epochs: Option<usize>,
-    /// Rows per batch [default: a 128th of the training rows, of an mlp or a resnet a 400th, from 32 to 1024]
+    /// Rows per batch [default: a 128th of the training rows, of an mlp or a resnet a 400th, from 32 to 1024; of a realmlp 256]
     #[arg(long, value_name = "N", help_heading = "Training", value_parser = whole::<usize>(1..=MAX_COUNT))]
     pub(crate) batch: Option<usize>,
     /// Epochs without a better validation score after which the run ends
-    /// [default: half of the maximum number of epochs; of an mlp or a resnet 10]
+    /// [default: half of the maximum number of epochs; of an mlp or a resnet 10; of a realmlp all]
     #[arg(long, value_name = "N", help_heading = "Training", value_parser = whole::<usize>(1..=MAX_COUNT))]
     pub(crate) patience: Option<usize>,
     /// Validation score that decides when training ends and which epoch is kept, such as valid_auc
     /// [default: valid_rmse; of classes valid_log_loss; of an mlp or a resnet valid_auc or valid_accuracy]
     #[arg(long, value_name = "NAME", help_heading = "Training")]
     pub(crate) monitor: Option<String>,
-    /// Learning rate of AdamW, which falls to 0 in the maximum number of epochs, except for an mlp or a resnet
-    /// [default: 0.01; of an mlp or a resnet 0.001]
+    /// Learning rate of AdamW, which falls to 0 in the maximum number of epochs, that of a realmlp in four cycles, except for an
+    /// mlp or a resnet; among the networks of --effort, a realmlp keeps its own
+    /// [default: 0.01; of an mlp or a resnet 0.001; of a realmlp 0.2, of classes 0.04]
     #[arg(long, value_name = "RATE", help_heading = "Training", value_parser = positive(f64::MAX))]
     pub(crate) lr: Option<f64>,
-    /// Weight decay of AdamW [default: 0.0003; of an mlp or a resnet 0.01]
+    /// Weight decay of AdamW, likewise [default: 0.0003; of an mlp or a resnet 0.01; of a realmlp 0.02]
     #[arg(long, value_name = "RATE", help_heading = "Training", value_parser = positive(1e6))]
     pub(crate) weight_decay: Option<f64>,
     /// Seed of the initial weights, the order of rows and the split into 70 % training, 10 % validation and 20 % test rows,
@@ -165,6 +168,7 @@ pub(crate) enum Kind {
     Mlp,
     ResidualMlp,
     TabM(Adapters),
+    RealMlp,
 }
 
 /// The page in the folder of a model.
@@ -255,6 +259,7 @@ impl Options {
             Some(Kind::Mlp) => of_one(Network::Mlp { hidden: vec![256, 128] }),
             Some(Kind::ResidualMlp) => of_one(Network::ResidualMlp { width: 128, hidden: 256, n_blocks: 2 }),
             Some(Kind::TabM(_)) => vec![Recipe::good(rows, target)],
+            Some(Kind::RealMlp) => vec![Recipe::real_mlp(rows, target)],
         };
         for recipe in &mut recipes {
             recipe.monitor = self.monitor.clone().or(recipe.monitor.take());
@@ -271,12 +276,19 @@ impl Options {
                         *adapters = of_kind;
                     }
                 }
+                Network::RealMlp { n_members, hidden, .. } => {
+                    *n_members = self.members.unwrap_or(*n_members);
+                    *hidden = self.hidden.clone().unwrap_or_else(|| hidden.clone());
+                }
                 _ => {}
             }
             recipe.max_epochs = self.epochs.unwrap_or(recipe.max_epochs);
             recipe.batch_rows = self.batch.unwrap_or(recipe.batch_rows);
             let patience = if recipe.is_annealed { recipe.max_epochs.div_ceil(2) } else { recipe.patience };
             recipe.patience = self.patience.unwrap_or(patience);
+            if self.model.is_none() && matches!(recipe.network, Network::RealMlp { .. }) {
+                continue;
+            }
             recipe.lr = self.lr.unwrap_or(recipe.lr);
             recipe.weight_decay = self.weight_decay.map_or(recipe.weight_decay, |decay| decay as f32);
         }
@@ -301,7 +313,7 @@ impl Options {
 
     /// Whether the networks are ensembles.
     pub(crate) fn has_members(&self) -> bool {
-        matches!(self.model, None | Some(Kind::TabM(_)))
+        matches!(self.model, None | Some(Kind::TabM(_) | Kind::RealMlp))
     }
 }
 

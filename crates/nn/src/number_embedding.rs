@@ -3,6 +3,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bound::Bound;
 use crate::parameters::ParametersBuilder;
+use crate::pbld::Pbld;
 use crate::periodic::Periodic;
 use crate::piecewise_linear::PiecewiseLinear;
 
@@ -28,6 +29,15 @@ pub enum NumberEmbedding {
         /// Numbers that a column becomes.
         dim: usize,
     },
+    /// By [waves with phases, beside the number](Pbld).
+    Pbld {
+        /// Frequencies of each column.
+        n_frequencies: usize,
+        /// The standard deviation of the initial frequencies, in cycles per unit.
+        std: f32,
+        /// Numbers that a column becomes, itself included.
+        dim: usize,
+    },
 }
 
 impl NumberEmbedding {
@@ -35,7 +45,7 @@ impl NumberEmbedding {
     pub fn dim(&self) -> usize {
         match *self {
             Self::Plain => 1,
-            Self::PiecewiseLinear { dim, .. } | Self::Periodic { dim, .. } => dim,
+            Self::PiecewiseLinear { dim, .. } | Self::Periodic { dim, .. } | Self::Pbld { dim, .. } => dim,
         }
     }
 }
@@ -46,6 +56,7 @@ pub(crate) enum NumberLayer {
     Plain,
     PiecewiseLinear(PiecewiseLinear),
     Periodic(Periodic),
+    Pbld(Pbld),
 }
 
 impl NumberLayer {
@@ -59,6 +70,9 @@ impl NumberLayer {
             NumberEmbedding::Periodic { n_frequencies, std, dim } => {
                 Self::Periodic(Periodic::new(params, name, n_columns, n_frequencies, std, dim))
             }
+            NumberEmbedding::Pbld { n_frequencies, std, dim } => {
+                Self::Pbld(Pbld::new(params, name, n_columns, n_frequencies, std, dim))
+            }
         }
     }
 
@@ -68,6 +82,7 @@ impl NumberLayer {
             Self::Plain => x.clone(),
             Self::PiecewiseLinear(layer) => layer.forward(params, x),
             Self::Periodic(layer) => layer.forward(params, x),
+            Self::Pbld(layer) => layer.forward(params, x),
         }
     }
 }

@@ -142,6 +142,15 @@ pub enum Schedule {
         /// The factor of each step.
         gamma: f64,
     },
+    /// Up from 0 to `lr` and down to 0 again in cycles, each twice as long as the previous one: `lr/2 (1 - cos(2π log₂(1 + (2ⁿ -
+    /// 1) t)))` at the share `t` of the run, for `n` cycles. `coslog4` of the package `pytabkit` has 4.
+    #[serde(rename = "coslog")]
+    CosLog {
+        /// The highest rate of each cycle.
+        lr: f64,
+        /// The number of cycles.
+        n_cycles: u32,
+    },
     /// A linear warm-up, and then another schedule as if the run began there. PyTorch's `SequentialLR` of
     /// `LinearLR(start_factor=1 / (n + 1), total_iters=n)` and the other.
     #[serde(skip)]

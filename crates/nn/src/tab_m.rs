@@ -182,7 +182,7 @@ impl TabM {
 
 impl MeanOf {
     /// The prediction of the ensemble: `[n_rows, n_outputs]` of `[n_members, n_rows, n_outputs]`.
-    fn combined(self, outputs: &Tensor) -> Tensor {
+    pub(crate) fn combined(self, outputs: &Tensor) -> Tensor {
         // The logarithm of a probability that all members round to 0.
         const LEAST: f32 = 1e-30;
         match self {

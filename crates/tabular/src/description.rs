@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use brisk_nn::NumberEmbedding;
+use brisk_nn::{NumberEmbedding, SmoothClip};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -120,19 +120,25 @@ impl Description {
             }
             Network::Mlp { hidden } => hidden.clone(),
             Network::ResidualMlp { width, hidden, .. } => vec![*width, *hidden],
-            Network::TabM { n_members, hidden, dropout, numbers, category_dim, .. } => {
+            Network::TabM { n_members, hidden, dropout, numbers, category_dim, .. }
+            | Network::RealMlp { n_members, hidden, dropout, numbers, category_dim, .. } => {
                 require((0.0..1.0).contains(dropout), "network.dropout", "a probability below 1")?;
+                let n_features = self.preprocessing.feature_names().len();
+                if let Network::RealMlp { scaling: SmoothClip { centers, factors }, .. } = network {
+                    let is_right = |values: &[f32]| values.len() == n_features && values.iter().all(|value| value.is_finite());
+                    let expected = "a finite center and factor of each feature";
+                    require(is_right(centers) && is_right(factors), "network.scaling", expected)?;
+                }
                 let of_numbers = match numbers {
                     NumberEmbedding::Plain => 1,
                     NumberEmbedding::PiecewiseLinear { edges, .. } => {
-                        let n_features = self.preprocessing.feature_names().len();
                         require(edges.len() == n_features, "network.numbers.edges", "a list of edges for each feature")?;
                         let is_right = |edges: &Vec<f32>| edges.len() >= 2 && is_ascending(edges);
                         let expected = "two or more different numbers in ascending order each";
                         require(edges.iter().all(is_right), "network.numbers.edges", expected)?;
                         edges.iter().map(Vec::len).max().unwrap_or(1)
                     }
-                    NumberEmbedding::Periodic { n_frequencies, std, .. } => {
+                    NumberEmbedding::Periodic { n_frequencies, std, .. } | NumberEmbedding::Pbld { n_frequencies, std, .. } => {
                         require(*std > 0.0 && std.is_finite(), "network.numbers.std", "a number above 0")?;
                         *n_frequencies
                     }

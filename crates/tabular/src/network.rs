@@ -1,7 +1,7 @@
 use brisk_loader::{RowSource, Rows};
 use brisk_nn::{
-    Activation, Adapters, CategoricalColumn, MeanOf, Mlp, MlpConfig, Module, NumberEmbedding, ParametersBuilder, ResidualMlp,
-    ResidualMlpConfig, TabM, TabMConfig,
+    Activation, Adapters, CategoricalColumn, MeanOf, Mlp, MlpConfig, Module, NumberEmbedding, ParametersBuilder, RealMlp,
+    RealMlpConfig, ResidualMlp, ResidualMlpConfig, SmoothClip, TabM, TabMConfig,
 };
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +46,22 @@ pub enum Network {
         /// fewer.
         category_dim: usize,
     },
+    /// Several multi-layer perceptrons as one network: [`RealMlp`], with SELU for classes and Mish for numbers.
+    #[serde(rename = "realmlp")]
+    RealMlp {
+        /// Perceptrons.
+        n_members: usize,
+        /// Units of each of their hidden layers.
+        hidden: Vec<usize>,
+        /// The probability of dropout after each hidden layer.
+        dropout: f32,
+        /// How the features are scaled.
+        scaling: SmoothClip,
+        /// How they are then embedded.
+        numbers: NumberEmbedding,
+        /// The most dimensions of the embedding of a categorical column, as in [`TabM`](Self::TabM).
+        category_dim: usize,
+    },
     /// Networks that were trained one by one, whose weighted mean is predicted: of numbers or of probabilities.
     Ensemble {
         /// The networks.
@@ -82,6 +98,12 @@ impl Network {
                 let last = sizes.last().copied().unwrap_or(0);
                 shared + *n_members as u128 * (first as u128 + product(last, n_outputs))
             }
+            Self::RealMlp { n_members, hidden, numbers, .. } => {
+                let first = n_inputs.saturating_mul(numbers.dim());
+                let sizes: Vec<usize> = std::iter::once(first).chain(hidden.iter().copied()).chain([n_outputs]).collect();
+                let of_member = sizes.windows(2).map(|pair| product(pair[0], pair[1])).sum::<u128>();
+                of_member.saturating_mul(*n_members as u128)
+            }
             Self::Ensemble { members } => members.iter().map(|member| member.network.min_parameters(n_inputs, n_outputs)).sum(),
         }
     }
@@ -94,6 +116,7 @@ impl Network {
             Self::ResidualMlp { .. } => "resnet",
             Self::TabM { adapters: Adapters::First, .. } => "tabm-mini",
             Self::TabM { .. } => "tabm",
+            Self::RealMlp { .. } => "realmlp",
             Self::Ensemble { .. } => "ensemble",
         }
     }
@@ -156,8 +179,6 @@ impl Network {
                 Box::new(ResidualMlp::with_categories(params, &sizes, categories))
             }
             Self::TabM { n_members, adapters, hidden, dropout, numbers, category_dim } => {
-                let of_column = |column: &CategoricalColumn| CategoricalColumn { dim: column.dim.min(*category_dim), ..*column };
-                let categories: Vec<CategoricalColumn> = categories.iter().map(of_column).collect();
                 let config = TabMConfig {
                     n_inputs,
                     numbers: numbers.clone(),
@@ -168,7 +189,20 @@ impl Network {
                     n_outputs,
                     mean_of,
                 };
-                Box::new(TabM::new(params, &config, &categories))
+                Box::new(TabM::new(params, &config, &at_most(*category_dim, categories)))
+            }
+            Self::RealMlp { n_members, hidden, dropout, scaling, numbers, category_dim } => {
+                let config = RealMlpConfig {
+                    scaling: scaling.clone(),
+                    numbers: numbers.clone(),
+                    n_members: *n_members,
+                    hidden: hidden.clone(),
+                    activation: if target.classes().is_empty() { Activation::mish() } else { Activation::selu() },
+                    dropout: *dropout,
+                    n_outputs,
+                    mean_of,
+                };
+                Box::new(RealMlp::new(params, &config, &at_most(*category_dim, categories)))
             }
             Self::Ensemble { members } => {
                 let member = |(i, member): (usize, &Member)| {
@@ -180,6 +214,11 @@ impl Network {
             }
         }
     }
+}
+
+/// The columns, with embeddings of at most `dim` dimensions.
+fn at_most(dim: usize, columns: &[CategoricalColumn]) -> Vec<CategoricalColumn> {
+    columns.iter().map(|column| CategoricalColumn { dim: column.dim.min(dim), ..*column }).collect()
 }
 
 fn at_least_two(edges: Vec<f32>) -> Vec<f32> {

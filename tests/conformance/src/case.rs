@@ -165,7 +165,7 @@ impl Case {
         // Training adds the same error in each step, and a network in each layer.
         let n_layers = || self.params["hidden"].as_array().map_or(1.0, |hidden| (hidden.len() + 1) as f64);
         let u = match self.op.as_str() {
-            "tab_m" => u * n_layers(),
+            "tab_m" | "real_mlp" => u * n_layers(),
             op if op.starts_with("train_") => u * self.params["steps"].as_f64().unwrap_or(1.0),
             _ => u,
         };

@@ -147,7 +147,7 @@ fn run_case(case: &Case, device: &Device, precision: Precision, replicas: Option
     }
     // Beyond the format's tolerance, which can still be the effect of rounded operands.
     let of_rounded = match self::outputs(case, device, Form::Rounded(precision)) {
-        Ok(None) if case.op.starts_with("train_") || case.op == "tab_m" => of_perturbed(case, device, precision),
+        Ok(None) if case.op.starts_with("train_") || tab_m::is_ensemble(case) => of_perturbed(case, device, precision),
         of_rounded => of_rounded,
     };
     match of_rounded {

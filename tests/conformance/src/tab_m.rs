@@ -2,7 +2,9 @@
 //! all parameters, and the prediction.
 
 use anyhow::{Context, Result, bail};
-use brisk_nn::{Adapters, CategoricalColumn, MeanOf, ParametersBuilder, TabM, TabMConfig};
+use brisk_nn::{
+    Activation, Adapters, CategoricalColumn, MeanOf, Module, ParametersBuilder, RealMlp, RealMlpConfig, TabM, TabMConfig,
+};
 use brisk_program::Device;
 use brisk_tensor::{DType, Graph, Persistent};
 use serde_json::{Value, from_value};
@@ -12,15 +14,14 @@ use crate::form::Form;
 
 pub(crate) fn run(case: &Case, device: &Device, form: Form) -> Result<Option<Outputs>> {
     // Its layers round by themselves, or not at all.
-    if case.op != "tab_m" || matches!(form, Form::Rounded(_)) {
+    if !is_ensemble(case) || matches!(form, Form::Rounded(_)) {
         return Ok(None);
     }
     let x = case.tensor("in.x")?;
-    let config = config(case, x.shape[1])?;
     let columns: Vec<[usize; 2]> = from_value(case.params["categories"].clone())?;
     let columns: Vec<CategoricalColumn> = columns.into_iter().map(|[n_codes, dim]| CategoricalColumn { n_codes, dim }).collect();
     let mut builder = ParametersBuilder::new();
-    let model = TabM::new(&mut builder, &config, &columns);
+    let model = model(case, x.shape[1], &mut builder, &columns)?;
     let mut params = builder.build(0);
     let entries = params.entries().to_vec();
     for entry in &entries {
@@ -57,7 +58,12 @@ pub(crate) fn run(case: &Case, device: &Device, form: Form) -> Result<Option<Out
     Ok(Some(outputs))
 }
 
-fn config(case: &Case, n_inputs: usize) -> Result<TabMConfig> {
+/// Whether the case is one of an ensemble of networks.
+pub(crate) fn is_ensemble(case: &Case) -> bool {
+    matches!(case.op.as_str(), "tab_m" | "real_mlp")
+}
+
+fn model(case: &Case, n_inputs: usize, params: &mut ParametersBuilder, columns: &[CategoricalColumn]) -> Result<Box<dyn Module>> {
     let setting = |name: &str| -> Value { case.params[name].clone() };
     let mean_of = match case.word("mean_of")? {
         "outputs" => MeanOf::Outputs,
@@ -65,8 +71,26 @@ fn config(case: &Case, n_inputs: usize) -> Result<TabMConfig> {
         "softmaxes" => MeanOf::Softmaxes,
         found => bail!("{}: no mean of `{found}`", case.file),
     };
+    if case.op == "real_mlp" {
+        let activation = match case.word("activation")? {
+            "selu" => Activation::selu(),
+            "mish" => Activation::mish(),
+            found => bail!("{}: no activation `{found}`", case.file),
+        };
+        let config = RealMlpConfig {
+            scaling: from_value(setting("scaling"))?,
+            numbers: from_value(setting("numbers"))?,
+            n_members: from_value(setting("n_members"))?,
+            hidden: from_value(setting("hidden"))?,
+            activation,
+            dropout: 0.0,
+            n_outputs: from_value(setting("n_outputs"))?,
+            mean_of,
+        };
+        return Ok(Box::new(RealMlp::new(params, &config, columns)));
+    }
     let adapters: Adapters = from_value(setting("adapters"))?;
-    Ok(TabMConfig {
+    let config = TabMConfig {
         n_inputs,
         numbers: from_value(setting("numbers"))?,
         n_members: from_value(setting("n_members"))?,
@@ -75,5 +99,6 @@ fn config(case: &Case, n_inputs: usize) -> Result<TabMConfig> {
         dropout: 0.0,
         n_outputs: from_value(setting("n_outputs"))?,
         mean_of,
-    })
+    };
+    Ok(Box::new(TabM::new(params, &config, columns)))
 }

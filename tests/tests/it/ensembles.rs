@@ -3,9 +3,10 @@
 use brisk_loader::Rows;
 use brisk_nn::tensor::{Mode, Tensor};
 use brisk_nn::{
-    Activation, Adapters, Bound, Linear, MeanOf, Mlp, MlpConfig, Module, NumberEmbedding, ParametersBuilder, TabM, TabMConfig,
+    Activation, Adapters, Bound, Linear, MeanOf, Mlp, MlpConfig, Module, NumberEmbedding, ParametersBuilder, RealMlp,
+    RealMlpConfig, SmoothClip, TabM, TabMConfig,
 };
-use brisk_tabular::{Columns, Network, Preprocessing, Scaling, TabularModel, Target};
+use brisk_tabular::{Columns, Network, Preprocessing, Recipe, Scaling, TabularModel, Target};
 use brisk_train::{Binary, Classification, DataParallelConfig, Error, Model, Regression, Task, Trainer, run_threads};
 
 use crate::gpu::{cpu, gpu};
@@ -100,14 +101,33 @@ fn devices_and_replicas_train_the_same_ensemble() -> Result<(), Error> {
     let (train, valid) = (rows(128, 3), rows(60, 3));
     let task = Regression::mse();
     for adapters in [Adapters::First, Adapters::All] {
-        train_the_same(adapters, &task, &train, &valid)?;
+        train_the_same(&|params| ensemble(params, adapters), &task, &train, &valid)?;
     }
-    Ok(())
+    train_the_same(&real_mlps, &task, &train, &valid)
 }
 
-fn train_the_same(adapters: Adapters, task: &(dyn Task + Sync), train: &Rows, valid: &Rows) -> Result<(), Error> {
+fn real_mlps(params: &mut ParametersBuilder) -> RealMlp {
+    let config = RealMlpConfig {
+        scaling: SmoothClip { centers: vec![0.0; 3], factors: vec![1.0; 3] },
+        numbers: NumberEmbedding::Pbld { n_frequencies: 4, std: 0.1, dim: 3 },
+        n_members: 3,
+        hidden: vec![16, 16],
+        activation: Activation::mish(),
+        dropout: 0.15,
+        n_outputs: 1,
+        mean_of: MeanOf::Outputs,
+    };
+    RealMlp::new(params, &config, &[])
+}
+
+fn train_the_same<M: Module + 'static>(
+    build: &(dyn Fn(&mut ParametersBuilder) -> M + Sync),
+    task: &(dyn Task + Sync),
+    train: &Rows,
+    valid: &Rows,
+) -> Result<(), Error> {
     let run = |trainer: Trainer<'_>| -> Result<f64, Error> {
-        let mut model = Model::new(3, |params| ensemble(params, adapters));
+        let mut model = Model::new(3, build);
         let report = trainer.batch_rows(32).max_epochs(4).learning_rate(0.01).fit(&mut model, task, train, valid)?;
         Ok(report.history.last().and_then(|epoch| epoch.get("train_loss")).expect("a loss"))
     };
@@ -136,29 +156,57 @@ fn a_model_folder_keeps_the_ensemble() -> Result<(), brisk_tabular::Error> {
     let numbers = NumberEmbedding::PiecewiseLinear { edges, dim: 4 };
     let (hidden, category_dim) = (vec![16], 8);
     let network = Network::TabM { n_members: 4, adapters: Adapters::All, hidden, dropout: 0.0, numbers, category_dim };
-    let mut model = TabularModel::new(1, preprocessing, target, network);
-    let (train, task) = (model.rows(&columns, &all)?, model.task());
-    Trainer::new(&cpu(2)).batch_rows(32).max_epochs(10).learning_rate(0.01).fit(model.model_mut(), &*task, &train, &train)?;
-    let predicted = model.predictor(&cpu(1))?.predict(&columns, &all)?;
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    model.save(folder.path())?;
-    let loaded = TabularModel::load(folder.path())?;
-    assert_eq!(loaded.network(), model.network());
-    assert_eq!(loaded.predictor(&cpu(1))?.predict(&columns, &all)?.numbers(), predicted.numbers());
-
-    let path = folder.path().join("model.json");
-    let text = std::fs::read_to_string(&path).expect("it was written");
-    let saved: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
-    for (pointer, value) in [
+    let model = TabularModel::new(1, preprocessing, target, network);
+    let changes = [
         ("/network/numbers/edges/0/1", serde_json::json!(-1e6)),
         ("/network/numbers/edges", serde_json::json!([[0.0, 1.0]])),
         ("/network/numbers/dim", serde_json::json!(0)),
         ("/network/dropout", serde_json::json!(1.0)),
         ("/network/n_members", serde_json::json!(0)),
         ("/network/n_members", serde_json::json!(1 << 20)),
-    ] {
+    ];
+    check_folder(model, &columns, &all, &changes)
+}
+
+#[test]
+fn a_model_folder_keeps_real_mlps() -> Result<(), brisk_tabular::Error> {
+    let all = rows(400, 4);
+    let columns = Columns::numbers(["a", "b", "c"]);
+    let preprocessing = Preprocessing::fit(&columns, &all, Scaling::Standard)?;
+    let target = Target::numbers("y", "train", &all)?;
+    let recipe = Recipe::real_mlp(&preprocessing.over(&columns, &all)?.to_rows("train")?, &target);
+    let changes = [
+        ("/network/scaling/centers", serde_json::json!([0.0, 0.0])),
+        ("/network/scaling/factors/0", serde_json::json!(1e39)),
+        ("/network/numbers/std", serde_json::json!(0.0)),
+        ("/network/numbers/dim", serde_json::json!(1)),
+        ("/network/hidden/1", serde_json::json!(0)),
+    ];
+    check_folder(TabularModel::new(1, preprocessing, target, recipe.network), &columns, &all, &changes)
+}
+
+/// Trains the model a little, saves and loads it, and checks that a folder with these changes is refused.
+fn check_folder(
+    mut model: TabularModel,
+    columns: &Columns,
+    all: &Rows,
+    changes: &[(&str, serde_json::Value)],
+) -> Result<(), brisk_tabular::Error> {
+    let (train, task) = (model.rows(columns, all)?, model.task());
+    Trainer::new(&cpu(2)).batch_rows(32).max_epochs(10).learning_rate(0.01).fit(model.model_mut(), &*task, &train, &train)?;
+    let predicted = model.predictor(&cpu(1))?.predict(columns, all)?;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    model.save(folder.path())?;
+    let loaded = TabularModel::load(folder.path())?;
+    assert_eq!(loaded.network(), model.network());
+    assert_eq!(loaded.predictor(&cpu(1))?.predict(columns, all)?.numbers(), predicted.numbers());
+
+    let path = folder.path().join("model.json");
+    let text = std::fs::read_to_string(&path).expect("it was written");
+    let saved: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    for (pointer, value) in changes {
         let mut changed = saved.clone();
-        *changed.pointer_mut(pointer).expect("it is there") = value;
+        *changed.pointer_mut(pointer).expect("it is there") = value.clone();
         std::fs::write(&path, format!("{changed:#}\n")).expect("it can be written");
         let error = TabularModel::load(folder.path()).expect_err(pointer).to_string();
         assert!(error.contains("network"), "{pointer}: {error}");

@@ -82,6 +82,12 @@ impl Activation {
         Self { forward, from_output }
     }
 
+    /// [`Expr::selu`].
+    pub fn selu() -> Self {
+        let y = Expr::input(0);
+        Self::with_slope_from_output(y.selu(), y.le(0.0).select(&y + SELU_SCALE * SELU_ALPHA, SELU_SCALE))
+    }
+
     /// [`Expr::celu`]. Has a derivative from the output for a positive `alpha`.
     pub fn celu(alpha: f32) -> Self {
         let y = Expr::input(0);
@@ -134,6 +140,9 @@ impl Default for Activation {
     }
 }
 
+const SELU_SCALE: f32 = 1.050_701;
+const SELU_ALPHA: f32 = 1.673_263_2;
+
 /// Activation functions.
 impl Expr {
     /// `max(x, 0)`, with slope 0 at 0; NaN stays NaN.
@@ -149,6 +158,12 @@ impl Expr {
     /// `x` above 0, else `alpha (e^x - 1)`; Clevert, Unterthiner & Hochreiter 2015, arXiv:1511.07289.
     pub fn elu(&self, alpha: f32) -> Self {
         self.le(0.0).select(self.expm1() * alpha, self)
+    }
+
+    /// ELU with the slope and the `alpha` for which activations keep mean 0 and variance 1 through layers; Klambauer, Unterthiner,
+    /// Mayr & Hochreiter 2017, arXiv:1706.02515.
+    pub fn selu(&self) -> Self {
+        self.elu(SELU_ALPHA) * SELU_SCALE
     }
 
     /// `x` above 0, else `alpha (e^(x / alpha) - 1)`; Barron 2017, arXiv:1704.07483. As in PyTorch, `x` is multiplied by `1 / alpha`.
@@ -173,9 +188,12 @@ impl Expr {
         self * self.sigmoid()
     }
 
-    /// `x tanh(softplus(x))`; Misra 2019, arXiv:1908.08681.
+    /// `x tanh(softplus(x))`; Misra 2019, arXiv:1908.08681. With `e = eˣ`, the tangent is `(e² + 2e) / (e² + 2e + 2)`: one
+    /// exponential instead of three functions; it is 1 in f32 beyond 20.
     pub fn mish(&self) -> Self {
-        self * self.softplus().tanh()
+        let e = self.min(20.0).exp();
+        let n = &e * (&e + 2.0);
+        self * (&n / (&n + 2.0))
     }
 
     /// `log(1 + e^x)`; `x` itself beyond 20, as in PyTorch, where both are the same number in f32.

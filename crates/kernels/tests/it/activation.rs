@@ -5,11 +5,12 @@ use crate::close::{DEFAULT, GRADIENT, Tolerance, assert_close};
 use crate::random::Random;
 use crate::run::*;
 
-fn all() -> [Activation; 9] {
+fn all() -> [Activation; 10] {
     [
         Activation::relu(),
         Activation::celu(1.0),
         Activation::celu(0.3),
+        Activation::selu(),
         Activation::gelu(),
         Activation::gelu_tanh(),
         Activation::silu(),
@@ -32,6 +33,8 @@ fn twins_equal_hand_worked_numbers() {
     // exp(-1) - 1, and 0.5 (exp(-4) - 1).
     check(Activation::celu(1.0), &[-1.0, 0.0, 3.0], &[-0.632_120_56, 0.0, 3.0]);
     check(Activation::celu(0.5), &[-2.0, 1.0], &[-0.490_842_2, 1.0]);
+    // 1.0507 · 1.6733 (exp(-1) - 1).
+    check(Activation::selu(), &[-1.0, 0.0, 2.0], &[-1.111_330_7, 0.0, 2.101_402]);
     check(Activation::sigmoid(), &[0.0, 1.0, -1.0], &[0.5, 0.731_058_6, 0.268_941_43]);
     check(Activation::tanh(), &[0.0, 1.0, -0.5], &[0.0, 0.761_594_2, -0.462_117_16]);
     check(Activation::silu(), &[0.0, 1.0, -1.0], &[0.0, 0.731_058_6, -0.268_941_43]);

@@ -57,6 +57,10 @@ impl Schedule {
                 rate("lr", lr)?;
                 factor("gamma", gamma)
             }
+            Self::CosLog { lr, n_cycles } => {
+                rate("lr", lr)?;
+                require((1..=32).contains(&n_cycles), "n_cycles", n_cycles.into(), "between 1 and 32 cycles")
+            }
             Self::Warmup { steps, ref then } => {
                 share("warmup", steps)?;
                 then.check(total_steps.saturating_sub(steps.of(total_steps)))

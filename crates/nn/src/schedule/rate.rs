@@ -37,6 +37,11 @@ impl Schedule {
                 lr * (1.0 - step.min(n_steps) as f64 / n_steps as f64).powf(power)
             }
             Self::Exponential { lr, gamma } => lr * gamma.powf(step as f64),
+            Self::CosLog { lr, n_cycles } => {
+                let share = (step as f64 / total_steps.max(1) as f64).min(1.0);
+                let at = (1.0 + (f64::from(n_cycles).exp2() - 1.0) * share).log2();
+                lr / 2.0 * (1.0 - (2.0 * PI * at).cos())
+            }
             Self::Warmup { steps, ref then } => {
                 let n_steps = steps.of(total_steps);
                 let after = total_steps.saturating_sub(n_steps);
@@ -70,7 +75,7 @@ impl Schedule {
             Self::MultiStep { milestones, .. } => milestones.iter().any(is_share),
             Self::PiecewiseLinear { points } => points.iter().any(|(steps, _)| is_share(steps)),
             Self::Warmup { steps, then } => is_share(steps) || then.depends_on_length(),
-            Self::Function(_) => true,
+            Self::CosLog { .. } | Self::Function(_) => true,
         }
     }
 

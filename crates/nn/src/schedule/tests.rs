@@ -159,6 +159,18 @@ fn a_function_gives_the_rate() {
 }
 
 #[test]
+fn cycles_of_cosines_double_in_length() {
+    let schedule = Schedule::CosLog { lr: 0.2, n_cycles: 4 };
+    // Cycles end at 1/15, 3/15, 7/15 and 15/15 of the run; the rates in between are those of `pytabkit` 1.7.
+    let expected =
+        [(0, 0.0), (20, 0.0), (60, 0.0), (140, 0.0), (300, 0.0), (10, 0.186_086_19), (30, 0.143_670_94), (220, 0.186_086_19)];
+    for (step, expected) in expected {
+        let rate = schedule.rate(step, 300);
+        assert!((rate - expected).abs() < 1e-7, "step {step}: {rate}, expected {expected}");
+    }
+}
+
+#[test]
 fn short_runs_give_finite_rates() {
     for total_steps in [0, 1, 2] {
         for schedule in [
@@ -169,6 +181,7 @@ fn short_runs_give_finite_rates() {
             Schedule::multi_step(0.1, [0.5, 0.6], 0.5),
             Schedule::piecewise_linear([(0.4, 0.1), (0.45, 1.0)]),
             Schedule::linear(0.1).warmup(0.05),
+            Schedule::CosLog { lr: 0.1, n_cycles: 4 },
         ] {
             schedule.check(total_steps).expect("valid settings");
             assert!(schedule.table(0..4, total_steps).iter().all(|rate| rate.is_finite()), "{schedule:?}");
@@ -194,6 +207,7 @@ fn refused(schedule: Schedule, expected: &str) {
 fn settings_that_make_no_sense_are_refused() {
     const RATE: &str = "expected a finite number that is not negative";
     const FACTOR: &str = "expected a finite number above 0";
+    refused(Schedule::CosLog { lr: 0.1, n_cycles: 0 }, "`n_cycles` is 0, expected between 1 and 32 cycles");
     refused(Schedule::constant(-0.1), &format!("`lr` is -0.1, {RATE}"));
     refused(Schedule::constant(f64::NAN), &format!("`lr` is NaN, {RATE}"));
     refused(Schedule::one_cycle(f64::INFINITY), &format!("`max_lr` is inf, {RATE}"));

@@ -19,5 +19,6 @@ mod parameter_groups;
 mod parameters;
 mod periodic;
 mod planned;
+mod real_mlp;
 mod rules;
 mod tab_m;
