@@ -207,7 +207,20 @@ impl Mpi {
         let (opening, waits) = (Opening::new(rank, world_size), Waits::new(world_size));
         let order = config.order;
         let received = Vec::new();
-        Ok(Self { comm, rank, world_size, engine, in_place, order, opening, received, opened: None, waits, watch, finished: false })
+        Ok(Self {
+            comm,
+            rank,
+            world_size,
+            engine,
+            in_place,
+            order,
+            opening,
+            received,
+            opened: None,
+            waits,
+            watch,
+            finished: false,
+        })
     }
 
     /// Whether this process was started by an MPI launcher (`mpirun`, `srun --mpi`).
