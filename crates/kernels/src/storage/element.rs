@@ -3,6 +3,7 @@
 use bytemuck::Pod;
 use half::{bf16, f16};
 
+use super::bf16_by_avx512;
 use super::conversions::{bf16_of_f32, f16_of_f32, f32_of_bf16, f32_of_f16};
 use super::f16_by_avx512;
 
@@ -107,6 +108,11 @@ impl Element for bf16 {
     #[inline(always)]
     fn narrow(v: f32) -> Self {
         Self::from_bits(bf16_of_f32(v))
+    }
+
+    #[inline(always)]
+    fn narrow_all(x: &[f32], y: &mut [Self]) {
+        bf16_by_avx512::narrow(x, y);
     }
 
     #[inline(always)]
