@@ -6,8 +6,8 @@ use crate::bound::Bound;
 use crate::init::Init;
 use crate::parameters::{ParameterId, ParametersBuilder};
 
-/// A fully connected layer of each of several networks, in NTK parametrisation and with an activation whose strength is trained: `z
-/// + (act(z) - z) a` for `z = x W / √n_in + b`.
+/// A fully connected layer of each of several networks, in NTK parametrisation and with an activation whose strength is trained:
+/// `z + (act(z) - z) a` for `z = x W / √n_in + b`.
 ///
 /// Weights have a deviation of 1 in layers of any width, so that a step of Adam is the same share of them.
 ///
