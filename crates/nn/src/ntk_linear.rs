@@ -90,7 +90,7 @@ impl NtkLinear {
         match &self.activation {
             None => x.graph().apply(Elementwise::new("ntk_linear", z), &[&product, bias]),
             Some((activation, strength)) => {
-                let activated = activation.forward.substitute(&[z.clone()]);
+                let activated = activation.forward.substitute(std::slice::from_ref(&z));
                 let finish = Elementwise::new("ntk_linear", &z + (activated - &z) * of_strength);
                 x.graph().apply(finish, &[&product, bias, params.tensor(*strength)])
             }

@@ -66,6 +66,9 @@ impl SmoothClip {
             };
             return x.graph().failed(error, x.dtype(), x.shape());
         }
+        if n_columns == 0 {
+            return x.clone();
+        }
         let constant = |name: &str, values: &[f32]| x.graph().constant(name, values, &[1, n_columns]);
         let [of_x, center, factor] = [0, 1, 2].map(Expr::input);
         let z = (of_x - center) * factor;

@@ -1,7 +1,6 @@
 //! What `RealMlp` refuses, how its parameters start, and in which groups they are; its values are in `tests/conformance`.
 
 use brisk_nn::tensor::Graph;
-use brisk_nn::tensor::program::Device;
 use brisk_nn::{
     Activation, CategoricalColumn, MeanOf, NumberEmbedding, Optimizer, ParameterGroup, ParametersBuilder, Pbld, RealMlp,
     RealMlpConfig, Sgd, SmoothClip,
@@ -77,22 +76,4 @@ fn what_does_not_fit_is_refused() {
     assert!(error.contains("real_mlp: `Softmaxes` of 1 output"), "{error}");
     let error = refused(&|params| _ = Pbld::new(params, "numbers", 2, 16, 0.1, 1));
     assert!(error.contains("pbld: 1 numbers for a column of `numbers`"), "{error}");
-}
-
-#[test]
-fn rows_may_have_categories_only() -> Result<(), brisk_nn::Error> {
-    let mut builder = ParametersBuilder::new();
-    let scaling = SmoothClip::of_rows(&[], 0);
-    let model = RealMlp::new(&mut builder, &RealMlpConfig { scaling, ..config() }, &[CategoricalColumn { n_codes: 3, dim: 2 }]);
-    let (params, device) = (builder.build(7), Device::cpu()?);
-    params.write_initial(&device)?;
-    let graph = Graph::training("train");
-    let codes = graph.constant_codes("codes", &[0, 2], &[2, 1]);
-    let y = model.forward(&params.bind(&graph).with_categories(&codes), &graph.constant("x", &[], &[2, 0]));
-    graph.backward(&y.sum([0, 1, 2]))?;
-    graph.compile(&device)?.run(1)?;
-    let grads: Vec<f32> = device.read(params.grads())?;
-    let of_bias = params.id_of("head.bias").expect("it was added");
-    assert_eq!(grads[params.entry(of_bias).range.clone()], [2.0; 3], "a member's bias is added to both rows");
-    Ok(())
 }
