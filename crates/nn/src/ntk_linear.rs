@@ -6,8 +6,8 @@ use crate::bound::Bound;
 use crate::init::Init;
 use crate::parameters::{ParameterId, ParametersBuilder};
 
-/// A fully connected layer of each of several networks, in NTK parametrisation and with an activation whose strength is trained: `z
-/// + (act(z) - z) a` for `z = x W / √n_in + b`.
+/// A fully connected layer of each of several networks, in NTK parametrisation and with an activation whose strength is trained:
+/// `z + (act(z) - z) a` for `z = x W / √n_in + b`.
 ///
 /// Weights have a deviation of 1 in layers of any width, so that a step of Adam is the same share of them.
 ///
@@ -90,7 +90,7 @@ impl NtkLinear {
         match &self.activation {
             None => x.graph().apply(Elementwise::new("ntk_linear", z), &[&product, bias]),
             Some((activation, strength)) => {
-                let activated = activation.forward.substitute(&[z.clone()]);
+                let activated = activation.forward.substitute(std::slice::from_ref(&z));
                 let finish = Elementwise::new("ntk_linear", &z + (activated - &z) * of_strength);
                 x.graph().apply(finish, &[&product, bias, params.tensor(*strength)])
             }

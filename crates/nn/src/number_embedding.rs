@@ -63,6 +63,8 @@ impl NumberLayer {
     #[track_caller]
     pub(crate) fn new(params: &mut ParametersBuilder, name: &str, n_columns: usize, embedding: &NumberEmbedding) -> Self {
         match *embedding {
+            // Without columns, there is nothing to embed.
+            _ if n_columns == 0 => Self::Plain,
             NumberEmbedding::Plain => Self::Plain,
             NumberEmbedding::PiecewiseLinear { ref edges, dim } => {
                 Self::PiecewiseLinear(PiecewiseLinear::new(params, name, edges, dim))

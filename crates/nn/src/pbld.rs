@@ -13,8 +13,8 @@ use crate::parameters::{ParameterId, ParametersBuilder};
 /// bias, linear, DenseNet).
 ///
 /// # Shapes
-/// `x`: `[n_rows, n_columns]`; the result `[n_rows, n_columns dim]`. `frequencies` and `phases`: `[n_columns, 1, n_frequencies]`; `weight`: `[n_columns, n_frequencies, dim - 1]`; `bias`:
-/// `[n_columns, 1, dim - 1]`.
+/// `x`: `[n_rows, n_columns]`; the result `[n_rows, n_columns dim]`. `frequencies` and `phases`: `[n_columns, 1, n_frequencies]`;
+/// `weight`: `[n_columns, n_frequencies, dim - 1]`; `bias`: `[n_columns, 1, dim - 1]`.
 /// # Reference
 /// Holzmüller, Grinsztajn & Steinwart 2024, *Better by Default: Strong Pre-Tuned MLPs and Boosted Trees on Tabular Data*,
 /// arXiv:2407.04491; `num_emb_type="pbld"` of the package `pytabkit`.

@@ -2,8 +2,8 @@ use brisk_kernels::expr::Expr;
 use brisk_tensor::{Elementwise, Error, Tensor};
 use serde::{Deserialize, Serialize};
 
-/// Scales each column by its median and its quartiles, and moves outliers smoothly to within ±3: `z / √(1 + (z/3)²)` for `z = (x -
-/// center) factor`. It has no parameters.
+/// Scales each column by its median and its quartiles, and moves outliers smoothly to within ±3: `z / √(1 + (z/3)²)` for
+/// `z = (x - center) factor`. It has no parameters.
 ///
 /// # Shapes
 /// `x`: `[n_rows, n_columns]`, as the result.
@@ -19,8 +19,8 @@ pub struct SmoothClip {
 }
 
 impl SmoothClip {
-    /// The medians of the columns of `rows`, `[n_rows, n_columns]`, and the reciprocals of their interquartile ranges; of a column
-    /// whose quartiles are equal, twice the reciprocal of its range; 0 for a constant column.
+    /// The medians of the columns of `rows`, `[n_rows, n_columns]`, and the reciprocals of their interquartile ranges; of a
+    /// column whose quartiles are equal, twice the reciprocal of its range; 0 for a constant column.
     ///
     /// # Examples
     /// ```
@@ -65,6 +65,9 @@ impl SmoothClip {
                 found: x.shape().to_vec(),
             };
             return x.graph().failed(error, x.dtype(), x.shape());
+        }
+        if n_columns == 0 {
+            return x.clone();
         }
         let constant = |name: &str, values: &[f32]| x.graph().constant(name, values, &[1, n_columns]);
         let [of_x, center, factor] = [0, 1, 2].map(Expr::input);

@@ -18,8 +18,8 @@ pub enum Effort {
     /// has the one that predicts validation rows best, or several.
     #[default]
     Good,
-    /// Up to seven times that: the networks of [`Good`](Self::Good), an ensemble of four RealMLPs and others with settings that are
-    /// drawn, of which those are kept that predict validation rows best together.
+    /// Up to seven times that: the networks of [`Good`](Self::Good), an ensemble of four RealMLPs and others with settings
+    /// that are drawn, of which those are kept that predict validation rows best together.
     Best,
 }
 
@@ -166,8 +166,8 @@ impl Recipe {
         }
     }
 
-    /// That of RealMLP with the settings of its authors, except that several are an ensemble, that they train for fewer epochs, and
-    /// that labels are not smoothed, since probabilities are to be right.
+    /// That of RealMLP with the settings of its authors, except that several are an ensemble, that they train for fewer epochs,
+    /// and that labels are not smoothed, since probabilities are to be right.
     ///
     /// # Reference
     /// Holzmüller, Grinsztajn & Steinwart 2024, arXiv:2407.04491.

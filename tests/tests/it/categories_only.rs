@@ -6,7 +6,7 @@ use brisk_loader::{Rows, split};
 use brisk_nn::{Activation, CategoricalColumn, Mlp, MlpConfig, ResidualMlp, ResidualMlpConfig};
 use brisk_program::Device;
 use brisk_table::Dictionary;
-use brisk_tabular::{Columns, Network, Preprocessing, Scaling, TabularModel, Target};
+use brisk_tabular::{Columns, Network, Preprocessing, Recipe, Scaling, TabularModel, Target};
 use brisk_train::{
     Classification, DataParallelConfig, Error, FeedChoice, FeedConfig, FitReport, Model, Predictor, RowDigest, Standardisation,
     Trainer, run_threads,
@@ -67,13 +67,18 @@ fn a_table_of_them_is_trained_on_and_predicted() -> Result<(), brisk_tabular::Er
     let columns = Columns { categories: vec![dictionary("a", 3), dictionary("b", 7)], ..Columns::numbers(Vec::<String>::new()) };
     let preprocessing = Preprocessing::fit(&columns, &rows, Scaling::Standard)?;
     let target = Target::detect("sum", &[], None, &rows)?;
-    let mut model = TabularModel::new(7, preprocessing, target, Network::Mlp { hidden: vec![32] });
+    let mut model = TabularModel::new(7, preprocessing.clone(), target.clone(), Network::Mlp { hidden: vec![32] });
     let (own, task) = (model.rows(&columns, &rows)?, model.task());
     let mut trainer = Trainer::new(&cpu(2)).batch_rows(32).max_epochs(12).learning_rate(2e-2);
     trainer.fit(model.model_mut(), &*task, &own, &own)?;
     assert!(model.evaluate(&own)?.get("accuracy") > Some(0.95));
     let outputs = model.predictor(&cpu(1))?.predict(&columns, &rows)?;
     assert_eq!(outputs.n_rows(), 777);
+
+    let recipe = Recipe { max_epochs: 2, ..Recipe::real_mlp(&own.to_rows("own")?, &target) };
+    let mut model = TabularModel::new(7, preprocessing, target, recipe.network.clone());
+    recipe.trainer(&cpu(2)).fit(model.model_mut(), &*task, &own, &own)?;
+    assert_eq!(model.predictor(&cpu(1))?.predict(&columns, &rows)?.n_rows(), 777);
     Ok(())
 }
 

@@ -160,8 +160,8 @@ impl Expr {
         self.le(0.0).select(self.expm1() * alpha, self)
     }
 
-    /// ELU with the slope and the `alpha` for which activations keep mean 0 and variance 1 through layers; Klambauer, Unterthiner,
-    /// Mayr & Hochreiter 2017, arXiv:1706.02515.
+    /// ELU with the slope and the `alpha` for which activations keep mean 0 and variance 1 through layers; Klambauer,
+    /// Unterthiner, Mayr & Hochreiter 2017, arXiv:1706.02515.
     pub fn selu(&self) -> Self {
         self.elu(SELU_ALPHA) * SELU_SCALE
     }
