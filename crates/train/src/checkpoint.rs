@@ -176,8 +176,8 @@ impl Checkpoint {
         self.tensors.contains_key(name)
     }
 
-    /// All tensors, by name in alphabetical order: name, shape, values. If it was loaded by [`Training::load_checkpoint`]
-    /// (crate::Training::load_checkpoint), there are fewer values of some.
+    /// All tensors, by name in alphabetical order: name, shape, values. There are fewer values of some if it was loaded by
+    /// [`Training::load_checkpoint`](crate::Training::load_checkpoint).
     pub fn tensors(&self) -> impl Iterator<Item = (&str, &[usize], &TensorData)> {
         self.tensors.iter().map(|(name, tensor)| (name.as_str(), tensor.shape.as_slice(), &tensor.values))
     }
