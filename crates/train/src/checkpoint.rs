@@ -87,6 +87,14 @@ struct Tensor {
     part: Option<Range<usize>>,
 }
 
+/// The elements of a tensor that a replica needs.
+#[derive(Debug, Clone)]
+pub(crate) struct Part {
+    pub(crate) own: Range<usize>,
+    /// How many elements the tensor has.
+    pub(crate) len: usize,
+}
+
 /// Where the values of a tensor are among the bytes of a file that a replica has read, and which of the elements they are.
 pub(crate) type Found<'b> = (&'b [u8], Option<Range<usize>>);
 
