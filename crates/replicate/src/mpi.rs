@@ -317,18 +317,18 @@ impl Mpi {
     }
 
     /// Sends values to another rank, which sends as many as there is room for.
-    fn exchange(&self, peer: usize, sent: &[f32], received: &mut [f32]) -> Result<(), Error> {
+    fn exchange<T: Element>(&self, peer: usize, sent: &[T], received: &mut [T]) -> Result<(), Error> {
         // SAFETY: two separate buffers of these lengths, of a piece or less.
         checked("all_reduce", unsafe {
             ffi::MPI_Sendrecv(
                 sent.as_ptr().cast(),
-                sent.len() as c_int,
-                ffi::RSMPI_FLOAT,
+                size_of_val(sent) as c_int,
+                ffi::RSMPI_UINT8_T,
                 peer as c_int,
                 0,
                 received.as_mut_ptr().cast(),
-                received.len() as c_int,
-                ffi::RSMPI_FLOAT,
+                size_of_val(received) as c_int,
+                ffi::RSMPI_UINT8_T,
                 peer as c_int,
                 0,
                 self.comm,
@@ -440,11 +440,15 @@ impl Collective for Mpi {
         if element == ElementType::U32 || is_by_engine {
             return self.all_reduce_by_engine(values, reduce);
         }
-        // Partial sums of 16-bit floats would be sent in 32 bits.
-        if is_f32 && self.world_size.is_power_of_two() {
-            return self.all_reduce_in_pairs(typed_mut(values), reduce);
+        // Partial sums of 16-bit floats are f32; two ranks have none.
+        let is_in_pairs = match self.world_size {
+            2 => values.bytes.len() <= WHOLE_BYTES || is_f32,
+            n_ranks => n_ranks.is_power_of_two() && is_f32,
+        };
+        match is_in_pairs {
+            true => with_element!(element, T => self.all_reduce_in_pairs::<T>(typed_mut(values), reduce)),
+            false => with_element!(element, T => self.all_reduce_in_order::<T>(typed_mut(values), reduce)),
         }
-        with_element!(element, T => self.all_reduce_in_order::<T>(typed_mut(values), reduce))
     }
 
     fn reduce_scatter_values(&mut self, input: DynSlice<'_>, shard: DynSliceMut<'_>, reduce: ReduceOp) -> Result<(), Error> {

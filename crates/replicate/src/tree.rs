@@ -31,11 +31,11 @@ pub(crate) fn reduce_into<T: Element>(inputs: &[&[T]], op: ReduceOp, out: &mut [
 }
 
 /// Turns sums over ranks into means.
-pub(crate) fn mean_of_sums(sums: &mut [f32], n_ranks: usize) {
+pub(crate) fn means_of_sums<T: Element>(sums: &mut [T], n_ranks: usize) {
     let share = share(ReduceOp::Mean, n_ranks);
     vectorised(
         #[inline(always)]
-        || sums.iter_mut().for_each(|sum| *sum *= share),
+        || sums.iter_mut().for_each(|sum| *sum = T::narrow(T::scale(sum.widen(), share))),
     );
 }
 

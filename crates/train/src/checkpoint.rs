@@ -87,6 +87,14 @@ struct Tensor {
     part: Option<Range<usize>>,
 }
 
+/// The elements of a tensor that a replica needs.
+#[derive(Debug, Clone)]
+pub(crate) struct Part {
+    pub(crate) own: Range<usize>,
+    /// How many elements the tensor has.
+    pub(crate) len: usize,
+}
+
 /// Where the values of a tensor are among the bytes of a file that a replica has read, and which of the elements they are.
 pub(crate) type Found<'b> = (&'b [u8], Option<Range<usize>>);
 
@@ -176,8 +184,8 @@ impl Checkpoint {
         self.tensors.contains_key(name)
     }
 
-    /// All tensors, by name in alphabetical order: name, shape, values. If it was loaded by [`Training::load_checkpoint`]
-    /// (crate::Training::load_checkpoint), there are fewer values of some.
+    /// All tensors, by name in alphabetical order: name, shape, values. There are fewer values of some if it was loaded by
+    /// [`Training::load_checkpoint`](crate::Training::load_checkpoint).
     pub fn tensors(&self) -> impl Iterator<Item = (&str, &[usize], &TensorData)> {
         self.tensors.iter().map(|(name, tensor)| (name.as_str(), tensor.shape.as_slice(), &tensor.values))
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use brisk_nn::{Division, Entry, Parameters, Placement};
 
-use crate::checkpoint::{Checkpoint, SharedSlice};
+use crate::checkpoint::{Checkpoint, Part, SharedSlice};
 use crate::data_parallel::{CheckpointFiles, DataParallel};
 use crate::error::Error;
 
@@ -138,14 +138,6 @@ pub(crate) fn needed_parts(params: &Parameters, states: &[String], names: &[fn(&
         parts.extend(of_states.chain(of_values).map(|name| (name, part.clone())));
     }
     parts
-}
-
-/// The elements of a tensor that a replica needs.
-#[derive(Debug, Clone)]
-pub(crate) struct Part {
-    pub(crate) own: Range<usize>,
-    /// How many elements the tensor has.
-    pub(crate) len: usize,
 }
 
 fn are_sharded(params: &Parameters) -> bool {

@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use super::{Mpi, PIECE_BYTES, room};
+use crate::element::Element;
 use crate::error::Error;
 use crate::reduce_op::ReduceOp;
-use crate::tree::{mean_of_sums, reduce_in_place};
+use crate::tree::{means_of_sums, reduce_in_place};
 
 /// Up to this many bytes, each rank reduces all values: half as many messages as if it reduces its part of them.
 pub(super) const WHOLE_BYTES: usize = 64 << 10;
@@ -14,17 +15,20 @@ pub(super) const WHOLE_BYTES: usize = 64 << 10;
 const LINE: usize = 16;
 
 impl Mpi {
+    /// Partial reductions are of type `T`, as those of the tree are only for `f32`, or with a single round.
+    ///
     /// After round `k` a rank has the partial reductions of `2^(k+1)` ranks, an inner node of the tree: of all values if they are
     /// few; otherwise of one half of those it had, and the parts are gathered in the inverse order.
     ///
     /// # Reference
     /// Thakur, Rabenseifner and Gropp 2005, *Optimization of collective communication operations in MPICH*.
-    pub(super) fn all_reduce_in_pairs(&mut self, values: &mut [f32], reduce: ReduceOp) -> Result<(), Error> {
-        let of_pair = if reduce == ReduceOp::Mean { ReduceOp::Sum } else { reduce };
+    pub(super) fn all_reduce_in_pairs<T: Element>(&mut self, values: &mut [T], reduce: ReduceOp) -> Result<(), Error> {
         let n_rounds = self.world_size.trailing_zeros();
+        let is_mean_of_more = reduce == ReduceOp::Mean && n_rounds > 1;
+        let of_pair = if is_mean_of_more { ReduceOp::Sum } else { reduce };
         let mut memory = std::mem::take(&mut self.received);
-        let received: &mut [f32] = room(&mut memory, values.len().min(PIECE_BYTES / size_of::<f32>()));
-        for piece in values.chunks_mut(PIECE_BYTES / size_of::<f32>()) {
+        let received: &mut [T] = room(&mut memory, values.len().min(PIECE_BYTES / size_of::<T>()));
+        for piece in values.chunks_mut(PIECE_BYTES / size_of::<T>()) {
             let is_whole = size_of_val(piece) <= WHOLE_BYTES;
             let mut kept = 0..piece.len();
             let mut split = Vec::new();
@@ -41,8 +45,8 @@ impl Mpi {
                 reduce_in_place(&mut if is_lower { [own, received] } else { [received, own] }, of_pair);
                 split.push((peer, std::mem::replace(&mut kept, mine)));
             }
-            if reduce == ReduceOp::Mean {
-                mean_of_sums(&mut piece[kept], self.world_size);
+            if is_mean_of_more {
+                means_of_sums(&mut piece[kept], self.world_size);
             }
             for (peer, whole) in split.into_iter().rev().filter(|_| !is_whole) {
                 let [lower, _] = halves(&whole);

@@ -332,7 +332,7 @@ fn get(
         if bytes.len() as u64 != expected {
             return Err(Failure::transient(format!("the server sent {} of {expected} bytes", bytes.len())));
         }
-        Ok((bytes.to_vec(), identity))
+        Ok((bytes.into(), identity))
     }
 }
 

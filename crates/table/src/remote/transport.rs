@@ -1,5 +1,6 @@
 //! The requests of `object_store` over `ureq`. Bodies are read whole, since they are blocks of a few MiB.
 
+use std::io::Read;
 use std::time::Duration;
 
 use base64::Engine;
@@ -142,7 +143,7 @@ impl Transport {
             // Some servers send a range with the status of a whole object, which `object_store` would refuse.
             (Some(asked), StatusCode::PARTIAL_CONTENT | StatusCode::OK) => {
                 parts.status = StatusCode::PARTIAL_CONTENT;
-                let body = self.whole(body, asked.n_bytes().saturating_add(1))?;
+                let body = self.range(body, asked.n_bytes())?;
                 asked.check(header_text(&parts.headers, header::CONTENT_RANGE), body.len() as u64)?;
                 body
             }
@@ -157,6 +158,15 @@ impl Transport {
         let timeout = Some(if is_metadata { METADATA_TIMEOUT.min(self.timeout) } else { self.timeout });
         let request = self.agent.configure_request(request).timeout_connect(timeout).timeout_recv_response(timeout).build();
         self.agent.run(request)
+    }
+
+    /// A body of at most so many bytes and one more, read into memory that does not grow meanwhile.
+    fn range(&self, body: Body, n_bytes: u64) -> Result<Vec<u8>, Told> {
+        let expected = body.content_length().unwrap_or(0).min(n_bytes);
+        let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or(0));
+        let read = body.into_with_config().limit(n_bytes.saturating_add(1)).reader().read_to_end(&mut bytes);
+        read.map_err(|error| self.told(&ureq::Error::from(error)))?;
+        Ok(bytes)
     }
 
     fn whole(&self, body: Body, limit: u64) -> Result<Vec<u8>, Told> {

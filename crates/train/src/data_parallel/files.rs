@@ -125,8 +125,8 @@ impl DataParallel {
     }
 
     /// Reads and checks a checkpoint together with the other replicas, which all get the whole of it
-    /// ([`Training::load_checkpoint`](crate::Training::load_checkpoint) loads what one of them needs): each file is read by one of
-    /// them, which sends it to the others. With as many replicas as have written [a file each](CheckpointFiles::OneAReplica),
+    /// ([`Training::load_checkpoint`](crate::Training::load_checkpoint) loads what one of them needs): each file is read by one
+    /// of them, which sends it to the others. With as many replicas as have written [a file each](CheckpointFiles::OneAReplica),
     /// each reads its own file; otherwise they take the files in turn. A single file, and the index of several, are read by
     /// replica 0. All replicas call it, with a path of the same name.
     ///

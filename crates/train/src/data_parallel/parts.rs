@@ -13,9 +13,8 @@ use super::DataParallel;
 use crate::checkpoint::checksum::Content;
 use crate::checkpoint::head::Head;
 use crate::checkpoint::index::Index;
-use crate::checkpoint::{Checkpoint, Fnv, Stored};
+use crate::checkpoint::{Checkpoint, Fnv, Part, Stored};
 use crate::error::Error;
-use crate::flat::Part;
 
 /// Bytes of the values in a file, counted from the end of its head.
 type Bytes = Range<usize>;

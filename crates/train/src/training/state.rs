@@ -82,6 +82,8 @@ impl Training<'_> {
     ///
     /// All replicas call it, with a path of the same name, in a folder that all of them can read. The result cannot be saved.
     ///
+    /// # Cost
+    /// The memory of the part, and once more that of the part of the largest file.
     /// # Errors
     /// Those of [`Checkpoint::load`], on all replicas; [`Error::Replica`].
     pub fn load_checkpoint(&self, path: impl AsRef<Path>) -> Result<Checkpoint, Error> {
