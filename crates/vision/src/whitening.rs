@@ -137,11 +137,13 @@ impl PatchCovariance {
     }
 
     /// The whitening filters: `v / sqrt(λ + eps)` for each eigenvector. `[n, patch height, patch width, n_channels]`, for the
-    /// frozen weight of a convolution.
+    /// frozen weight of a convolution. A filter is zeros if λ is at most 1e-6 of the largest eigenvalue, as that of a constant
+    /// channel is: only rounding errors vary in such a direction.
     pub fn filters(&self, eps: f32) -> Vec<f32> {
         let n = self.eigenvalues.len();
-        let scaled = |(vector, eigenvalue): (&[f32], &f32)| {
-            let scale = 1.0 / (eigenvalue + eps).sqrt();
+        let negligible = 1e-6 * self.eigenvalues.first().copied().unwrap_or(0.0);
+        let scaled = |(vector, &eigenvalue): (&[f32], &f32)| {
+            let scale = if eigenvalue > negligible { 1.0 / (eigenvalue + eps).sqrt() } else { 0.0 };
             vector.iter().map(|value| value * scale).collect::<Vec<_>>()
         };
         self.eigenvectors.chunks_exact(n).zip(&self.eigenvalues).flat_map(scaled).collect()

@@ -54,6 +54,17 @@ fn whitened_patches_are_uncorrelated_with_variance_1() {
 }
 
 #[test]
+fn filters_of_directions_without_variance_are_zeros() {
+    let device = Device::cpu().expect("the CPU");
+    let mut images = images(100);
+    // The second channel is constant.
+    images.iter_mut().skip(1).step_by(2).for_each(|value| *value = 0.0);
+    let filters = PATCHES.covariance(&device, &images).expect("a covariance").filters(5e-4);
+    assert!(filters[..32].chunks(8).all(|filter| filter.iter().any(|value| *value != 0.0)), "{filters:?}");
+    assert_eq!(filters[32..], [0.0; 32], "four of eight directions");
+}
+
+#[test]
 fn negatives_come_after_the_filters() {
     let device = Device::cpu().expect("the CPU");
     let covariance = PATCHES.covariance(&device, &images(3)).expect("a covariance");
