@@ -252,6 +252,15 @@ fn predictions_of_a_saved_model() {
 }
 
 #[test]
+fn an_import_of_images_names_their_classes() {
+    let place = Place::new();
+    more_fruit(&place, "fruit", false);
+    let printed = place.succeed("import", &["fruit", "fruit.safetensors"]);
+    let line = |name: &str| printed.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+    assert!(line("labels").ends_with("2 classes") && line("classes").ends_with("lemon, plum"), "{printed}");
+}
+
+#[test]
 fn images_are_resized_and_converted() {
     let place = Place::new();
     fruit(&place, "fruit/train");
