@@ -105,7 +105,7 @@ impl RecipeOptions {
         let recipe = self.recipe.recipe();
         let recipe = if self.full { recipe } else { recipe.narrow() };
         let recipe = recipe.for_images(image, n_classes);
-        let mut recipe = recipe.map_err(|error| anyhow::anyhow!("{error}; resize them with `--size`"))?;
+        let mut recipe = recipe.map_err(|error| anyhow::anyhow!("{error} (`--size`)"))?;
         let augmentation = &mut recipe.augmentation;
         augmentation.flip = match self.flip {
             Some(FlipName::Never) => Flip::Never,
