@@ -170,7 +170,8 @@ impl ImagesOptions {
         let path = path.as_ref();
         check_size(self.size).map_err(|reason| reason.at(path))?;
         // In no folder of a class, but the caller does not ask for a class.
-        let job = Job { name: "the file".to_owned(), label: Some(0), bytes: Bytes::At(path.to_owned()) };
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let job = Job { name, label: Some(0), bytes: Bytes::At(path.to_owned()) };
         match decode_job(job, self, None, None).result {
             Ok((_, Decoded::Image(Pixels { shape, values }))) => {
                 Ok(DecodedImage { shape: [shape.height, shape.width, shape.n_channels], values })
