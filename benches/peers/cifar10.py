@@ -57,9 +57,9 @@ class Airbench(Network):
         x = F.gelu(F.conv2d(x, s["whiten.weight"], s["whiten.bias"]))
         for i in range(3):
             x = F.max_pool2d(F.conv2d(x, s[f"layers.{i}.conv1.weight"], padding=1), 2)
-            x = F.gelu(self.norm(x, f"layers.{i}.norm1", 1e-12, 0.4, train))
+            x = F.gelu(self.norm(x, f"layers.{i}.norm1", 1e-5, 0.4, train))
             x = F.conv2d(x, s[f"layers.{i}.conv2.weight"], padding=1)
-            x = F.gelu(self.norm(x, f"layers.{i}.norm2", 1e-12, 0.4, train))
+            x = F.gelu(self.norm(x, f"layers.{i}.norm2", 1e-5, 0.4, train))
         return F.linear(x.amax((2, 3)), s["head.weight"]) / s["head.weight"].shape[1]
 
 

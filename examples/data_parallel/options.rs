@@ -94,6 +94,11 @@ impl Options {
             );
             return Err(usage_error::<Self>(ErrorKind::ArgumentConflict, message));
         }
+        if self.devices.len() > n_replicas {
+            let message =
+                format!("--devices names {} devices for {n_replicas} replicas; leave out those without one", self.devices.len());
+            return Err(usage_error::<Self>(ErrorKind::ArgumentConflict, message));
+        }
         self.check_devices()?;
         self.run.check(Some(&self.place))?;
         self.place.check::<Self>()

@@ -96,7 +96,11 @@ fn run(mut options: Options, given: &[Given]) -> Result<ExitCode> {
         ("rows", thousands(report.n_rows as u64)),
         ("left out", thousands(report.n_skipped)),
         ("columns", shape.join(" x ")),
-        ("labels", several(&labels)),
+        // Of images and the like, labels are classes without a name of their own.
+        (
+            "labels",
+            if labels.is_empty() && !classes.is_empty() { format!("{} classes", classes.len()) } else { several(&labels) },
+        ),
         ("categories", several(&categories)),
         ("classes", several(&classes)),
         ("size", format!("{}, of {}", mebibytes(n_bytes), mebibytes(n_source_bytes))),

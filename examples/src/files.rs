@@ -50,7 +50,9 @@ pub fn check_files_differ(outputs: &[NamedFile<'_>], inputs: &[NamedFile<'_>]) -
             if is_same_file(path, other) {
                 bail!("{shown}: {option} names the same file as {other_option}; choose another");
             }
-            if other.is_dir() && is_within(path, other) {
+            // An output that is a folder is an error of that output.
+            let is_input = inputs.iter().any(|(input, _)| input == other_option);
+            if is_input && other.is_dir() && is_within(path, other) {
                 bail!("{shown}: {option} names a file in the folder {other_option}, which it would replace; choose another");
             }
         }

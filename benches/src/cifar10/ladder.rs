@@ -6,6 +6,7 @@ use std::io::{IsTerminal, stderr};
 use std::path::Path;
 
 use anyhow::{Result, ensure};
+use brisk_train::StopFlag;
 use brisk_vision::{PAGE_RUNGS, Recipe};
 use brisk_vision_examples::cifar10::{Cifar10 as Data, EpochEnd, Settings, run_by_epochs};
 use serde_json::Value;
@@ -91,6 +92,7 @@ pub(super) fn run(options: &Options, suite: &Cifar10) -> Result<Vec<Value>> {
                 measures_costs: false,
                 has_progress: stderr().is_terminal(),
                 report: None,
+                stop: StopFlag::default(),
             };
             run_by_epochs(&options.device, &data, &settings)
         });

@@ -9,4 +9,5 @@ mod resize;
 mod samples;
 mod tree;
 
+pub use import::DecodedImage;
 pub use options::{Channels, ImagesOptions, Orientation};

@@ -48,6 +48,8 @@ pub(crate) use arrays::{Array, Arrays, LabelArray};
 pub use columns::{BadRows, Categorical, Class, ColumnOptions, ColumnRef, FeatureDType, Indicators, LabelKind, Missing};
 #[cfg(any(feature = "arrow", feature = "npy"))]
 pub(crate) use counted::Counted;
+#[cfg(feature = "cifar")]
+pub(crate) use detect::{refuse_python_archive, refuse_python_folder};
 pub use digits::Digits;
 pub(crate) use digits::{EXACT_LIMIT, EXACT_LIMIT_F64, exact, has_leading_zero, minus_offset};
 pub(crate) use features::{FeatureRules, OnMissing, is_missing};

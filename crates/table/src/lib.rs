@@ -82,7 +82,7 @@ pub use error::{Error, ShardMismatch};
 #[cfg(feature = "idx")]
 pub use idx::IdxOptions;
 #[cfg(feature = "images")]
-pub use images::{Channels, ImagesOptions, Orientation};
+pub use images::{Channels, DecodedImage, ImagesOptions, Orientation};
 #[cfg(feature = "images")]
 pub use import::ArchiveEnd;
 #[cfg(feature = "arrays")]

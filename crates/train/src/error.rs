@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 
-use phrases::{bytes, count, epochs, memory_parts, mismatches, naming, written};
+use phrases::{bytes, count, epochs, memory_parts, mismatches, naming, stopped_early, written};
 
 pub use cell::Cell;
 pub use difference::{ResumeDifference, ResumeMismatch};
@@ -250,9 +250,12 @@ pub enum Error {
         /// The loss at which the search ended.
         last: f32,
     },
-    /// The run was stopped in its first epoch, so there is no result yet.
-    #[error("stopped before the end of the first epoch; {}", written(checkpoint.as_deref()))]
+    /// The run was stopped before its first validation, so there is no result yet.
+    #[error("{}; {}", stopped_early(*n_epochs), written(checkpoint.as_deref()))]
     NoEpoch {
+        /// The epochs that it has finished: more than 0 if it does not [validate](crate::TrainerConfig::validate_every) after
+        /// each.
+        n_epochs: usize,
         /// The checkpoint from which the run can resume, if one was written.
         checkpoint: Option<PathBuf>,
     },

@@ -77,6 +77,7 @@ pub struct Trainer<'a> {
     report: Option<PathBuf>,
     class_names: Vec<String>,
     report_panels: Option<ReportPanels<'a>>,
+    report_settings: Vec<(String, String)>,
     /// Differences from the checkpoint that `resume` allows.
     allowed: Vec<ResumeMismatch>,
 }
@@ -105,6 +106,7 @@ impl<'a> Trainer<'a> {
             report: None,
             class_names: Vec::new(),
             report_panels: None,
+            report_settings: Vec::new(),
             allowed: Vec::new(),
         }
     }
@@ -364,6 +366,13 @@ impl<'a> Trainer<'a> {
         self
     }
 
+    /// Adds settings to those in the [report](Self::report), by name, or replaces what it says of one of the trainer's: of
+    /// `optimizer`, for example, if a function creates it.
+    pub fn report_settings(mut self, settings: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.report_settings.extend(settings);
+        self
+    }
+
     /// Adds a callback, which is notified of the run's progress.
     pub fn callback(mut self, callback: impl Callback + 'a) -> Self {
         self.outputs.callbacks.push(Box::new(callback));
@@ -521,6 +530,7 @@ impl<'a> Trainer<'a> {
         let all = [
             ("class_names", !self.class_names.is_empty() && self.report.is_none(), no_report),
             ("report_panels", self.report_panels.is_some() && self.report.is_none(), no_report),
+            ("report_settings", !self.report_settings.is_empty() && self.report.is_none(), no_report),
             ("resume_anyway", !self.allowed.is_empty() && checkpoint.is_none(), no_checkpoint),
         ];
         let unused = all.into_iter().filter(|(_, is_unused, _)| *is_unused);
@@ -564,7 +574,11 @@ impl<'a> Trainer<'a> {
             self.outputs.config = Some(json(&self.config)?);
         }
         if let Some(path) = &self.report {
-            let mut settings = by_name(&self.config)?;
+            let mut settings = self.report_settings.clone();
+            // The loss is scaled in f16 only.
+            let is_scaled = self.config.precision == Precision::F16;
+            let own = by_name(&self.config)?.into_iter().filter(|(name, _)| is_scaled || !name.starts_with("scaler"));
+            settings.extend(own.filter(|(name, _)| !self.report_settings.iter().any(|(given, _)| given == name)));
             settings.push(("parameters".to_owned(), thousands(params.n_trained() as u64)));
             let file = ReportFile::new(path, task, settings).class_names(&self.class_names);
             let file = self.report_panels.iter().fold(file, |file, panels| file.panels(panels.clone()));

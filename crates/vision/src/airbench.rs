@@ -137,7 +137,8 @@ fn conv_norm(
         Conv2dConfig { padding: [1, 1], bias: Bias::None, filters: Filters::Dirac, ..Conv2dConfig::square(n_in, n_out, 3) };
     let norm = BatchNormConfig {
         scale: Scale::Frozen,
-        eps: 1e-12,
+        // The default eps, not the authors' 1e-12, with which a channel without variance multiplies the rounding errors of its
+        // gradients by 10^6, as for images that are all of one colour.
         momentum: config.momentum,
         activation: config.activation.clone(),
         ..BatchNormConfig::new(n_out)

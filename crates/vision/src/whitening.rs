@@ -138,13 +138,19 @@ impl PatchCovariance {
 
     /// The whitening filters: `v / sqrt(λ + eps)` for each eigenvector. `[n, patch height, patch width, n_channels]`, for the
     /// frozen weight of a convolution.
+    ///
+    /// Eigenvectors with λ of at most 1e-6 of the largest are left out, as those of a constant channel: only rounding errors vary
+    /// in these directions. The filters of the others are repeated in their place; if all λ are 0, all filters are zeros.
     pub fn filters(&self, eps: f32) -> Vec<f32> {
         let n = self.eigenvalues.len();
+        let negligible = 1e-6 * self.eigenvalues.first().copied().unwrap_or(0.0);
         let scaled = |(vector, eigenvalue): (&[f32], &f32)| {
             let scale = 1.0 / (eigenvalue + eps).sqrt();
             vector.iter().map(|value| value * scale).collect::<Vec<_>>()
         };
-        self.eigenvectors.chunks_exact(n).zip(&self.eigenvalues).flat_map(scaled).collect()
+        let all = self.eigenvectors.chunks_exact(n).zip(&self.eigenvalues);
+        let filters: Vec<f32> = all.take_while(|(_, eigenvalue)| **eigenvalue > negligible).flat_map(scaled).collect();
+        if filters.is_empty() { vec![0.0; n * n] } else { filters.iter().copied().cycle().take(n * n).collect() }
     }
 
     /// The [`filters`](Self::filters) followed by their negatives, for an activation that passes only one sign: `[2 n, …]`.

@@ -1,4 +1,4 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use brisk_nn::Schedule;
@@ -12,7 +12,7 @@ use super::PlaceOptions;
 use crate::command_line::ServerOption;
 use crate::command_line::value::{MAX_COUNT, list, one_of, positive, precision, whole};
 use crate::elsewhere::{is_table, is_url, shown};
-use crate::{check_files_differ, check_folder, check_output};
+use crate::{check_files_differ, check_folder, check_output, print};
 
 /// The options of every example that trains on collisions: the rows, the network, the training run and its results.
 #[derive(Debug, Clone, Args)]
@@ -35,7 +35,7 @@ pub struct Options {
     pub bad_rows: BadRows,
     /// Number of simulated rows to train on; a fifth as many are simulated to test on
     #[arg(long, value_name = "N", help_heading = "Data", default_value = "100000", allow_negative_numbers = true,
-        conflicts_with = "train", value_parser = whole::<u64>(100..=MAX_COUNT))]
+        conflicts_with_all = ["train", "test", "label", "bad_rows"], value_parser = whole::<u64>(100..=MAX_COUNT))]
     pub rows: u64,
     /// Folder for simulated and imported tables, which later runs use again
     #[arg(long, value_name = "DIR", help_heading = "Data", default_value = "target/higgs")]
@@ -78,7 +78,7 @@ pub struct Options {
     pub seed: u64,
 
     /// Folder in which the run creates its own, with checkpoints and logs
-    #[arg(long, value_name = "DIR", help_heading = "Results", default_value = "runs")]
+    #[arg(long, value_name = "DIR", help_heading = "Results", default_value = RUNS)]
     pub runs: PathBuf,
     /// Write the results to FILE as one JSON object
     #[arg(long, value_name = "FILE", help_heading = "Results")]
@@ -87,6 +87,9 @@ pub struct Options {
     #[command(flatten)]
     pub server: ServerOption,
 }
+
+/// The default of `--runs`.
+const RUNS: &str = "runs";
 
 impl Options {
     /// Checks the options as far as possible before any rows are loaded.
@@ -102,6 +105,9 @@ impl Options {
             std::fs::metadata(path).with_context(|| format!("{}: cannot open the file of {option}", path.display()))?;
         }
         check_folder("--runs", &self.runs)?;
+        if self.runs != Path::new(RUNS) && place.is_some_and(|place| place.out.is_some()) {
+            print::note("warning: --runs has no effect, since --out names the folder of the run");
+        }
         let is_imported = self.train.iter().chain(&self.test).any(|path| !is_table(path));
         if self.is_simulated() || is_imported {
             check_folder("--data-dir", &self.data_dir)?;
@@ -113,8 +119,10 @@ impl Options {
         }
         let Some(json) = &self.json else { return Ok(()) };
         let inputs = [("--train", &self.train), ("--test", &self.test)];
-        let inputs: Vec<_> = inputs.iter().filter_map(|(option, path)| Some((*option, path.as_deref()?))).collect();
-        check_files_differ(&[("--json", json)], &inputs)?;
+        let inputs = inputs.iter().filter_map(|(option, path)| Some((*option, path.as_deref()?)));
+        let run_files: Vec<PathBuf> = place.into_iter().flat_map(PlaceOptions::run_files).collect();
+        let run_files = run_files.iter().map(|path| ("the run", path.as_path()));
+        check_files_differ(&[("--json", json)], &inputs.chain(run_files).collect::<Vec<_>>())?;
         check_output("--json", json)
     }
 

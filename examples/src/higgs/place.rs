@@ -102,6 +102,18 @@ impl PlaceOptions {
         self.checkpoints_to.as_deref().map(checkpoint_store).transpose().context("--checkpoints-to")
     }
 
+    /// The files that the run writes to its folder, if it is known.
+    pub(super) fn run_files(&self) -> Vec<PathBuf> {
+        let folder = match (&self.out, &self.resume) {
+            (Some(out), _) => out,
+            (None, Resume::From(checkpoint)) if !is_url(checkpoint) => folder_of(checkpoint),
+            (None, _) => return Vec::new(),
+        };
+        ["best.safetensors", "last.safetensors", "config.json", "metrics.csv", "metrics.json"]
+            .map(|name| folder.join(name))
+            .into()
+    }
+
     /// The URLs of other machines, if they are URLs.
     pub(super) fn servers(&self) -> impl Iterator<Item = &Path> {
         let resume = match &self.resume {

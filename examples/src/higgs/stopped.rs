@@ -55,7 +55,7 @@ pub fn without_results(error: anyhow::Error, stop: &StopFlag, started_by: Starte
         print::error(&error);
         return Ok(status(stop, ExitCode::FAILURE));
     }
-    let Some(Error::NoEpoch { checkpoint }) = error.downcast_ref() else { return Err(error) };
+    let Some(Error::NoEpoch { checkpoint, .. }) = error.downcast_ref() else { return Err(error) };
     print::error(&error);
     if let Some(checkpoint) = checkpoint {
         say_how_to_resume(checkpoint, started_by);

@@ -21,7 +21,7 @@ use brisk_nn::tensor::program::Device;
 use brisk_table::{Channels, ImagesOptions, printable};
 use brisk_train::{Standardisation, StopFlag};
 use brisk_vision::{AugmentedImages, Border, Flip, ImageAugmentation, MixedImages, Mixing, NetworkConfig, Patches, Recipe};
-use brisk_vision_examples::images::{ImageRows, ImageSet, KeepTables, RecipeOptions, standardised};
+use brisk_vision_examples::images::{ImageRows, ImageSet, KeepTables, RecipeOptions, Split, standardised};
 use clap::Parser;
 
 use batch::Epoch;
@@ -84,19 +84,20 @@ fn run(options: &Options) -> Result<()> {
         None => ImageSet::of_table(letters::table(&options.out.join("letters.safetensors"), 2600)?)?,
     };
     let recipe = options.recipe.recipe(set.image(), set.classes().len())?;
-    let [train, valid] = set.split(options.seed)?;
+    let Split { train, valid, test } = set.split(options.seed)?;
     let scale = Standardisation::of("train", &train)?.per_channel(set.image()[2])?;
 
     save(options, "augmented.png", &augmented(&device, &train, &recipe, &scale, options.seed)?)?;
     save(options, "epochs.png", &epochs(&device, &train, &recipe, &scale, options.seed)?)?;
     save(options, "whitening.png", &whitening(&device, &train, &recipe, &scale)?)?;
     if let Some(path) = &options.model {
-        let wrong = wrong::predictions(path, &recipe, &valid)?;
+        let shown = test.as_ref().unwrap_or(&valid);
+        let wrong = wrong::predictions(path, &recipe, shown, set.classes().len())?;
         print::result(format_args!("{} of {} predictions are wrong", wrong.n_wrong, wrong.n_images))?;
         if wrong.n_wrong == 0 {
             return Ok(());
         }
-        save(options, "wrong.png", &wrong::grid(&wrong, &valid, set.image(), N_COLUMNS)?)?;
+        save(options, "wrong.png", &wrong::grid(&wrong, shown, set.image(), N_COLUMNS)?)?;
         let path = options.out.join("wrong.txt");
         fs::write(&path, wrong::list(&wrong, set.classes(), N_COLUMNS))
             .with_context(|| format!("{}: cannot be written", printable(&path)))?;

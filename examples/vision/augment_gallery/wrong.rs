@@ -3,7 +3,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use brisk_loader::{RowBuffers, RowSelection, RowSource as _};
-use brisk_train::Model;
+use brisk_train::{Classification, Model};
 use brisk_vision::Recipe;
 use brisk_vision_examples::images::ImageRows;
 
@@ -34,12 +34,13 @@ struct Prediction {
 /// Predicts the class of each image.
 ///
 /// # Errors
-/// If the file is not the model of this recipe.
-pub(crate) fn predictions(model: &Path, recipe: &Recipe, rows: &ImageRows<'_>) -> Result<Wrong> {
+/// If the file is not the model of this recipe, or its classes are not those of the images.
+pub(crate) fn predictions(model: &Path, recipe: &Recipe, rows: &ImageRows<'_>, n_classes: usize) -> Result<Wrong> {
     let model = Model::load(model, |params| recipe.build(params))?;
+    // Predictions are independent of the classes; an evaluation compares their names with those of the training.
+    model.evaluate(&Classification::of(n_classes), rows)?;
     let logits = model.predict(rows)?;
     let labels = brisk_loader::labels_of(rows)?;
-    let n_classes = logits.len() / labels.len().max(1);
     let mut predictions = Vec::new();
     for (row, (logits, label)) in logits.chunks_exact(n_classes).zip(&labels).enumerate() {
         let (predicted, largest) = logits

@@ -8,20 +8,22 @@
 //! It prints four test accuracies: with the unchanged images, with mirrored views, with six views, and with six views of only the
 //! least confident quarter (`--selective SHARE`), which evaluates the network 2.5 times per image instead of six times.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
 use brisk_examples::command_line::value::{self, MAX_COUNT};
 use brisk_examples::command_line::{self, DeviceOption};
+use brisk_examples::higgs::stopped::{self, StartedBy};
 use brisk_examples::{check_files_differ, check_output, print, write_json};
 use brisk_nn::tensor::Precision;
 use brisk_report::thousands;
 use brisk_table::printable;
+use brisk_train::StopFlag;
 use brisk_vision::{PAGE_RUNGS, Recipe};
-use brisk_vision_examples::cifar10::{Cifar10, Settings, run};
-use brisk_vision_examples::images::{MixingOptions, RecipeName, check_ghost_batches};
+use brisk_vision_examples::cifar10::{Cifar10, Settings, TABLE_NAMES, run};
+use brisk_vision_examples::images::{MixingOptions, RecipeName, check_ghost_batches, check_steps};
 use clap::Parser;
 use serde_json::{Value, json};
 
@@ -84,8 +86,18 @@ struct Options {
     device: DeviceOption,
 }
 
+/// The folder of the tables that are made of the files of CIFAR-10.
+const TABLES: &str = "target/cifar10";
+
 fn main() -> ExitCode {
-    command_line::run(|options| train(&options).map(|()| ExitCode::SUCCESS))
+    command_line::run(|options| {
+        // First: the checks create files for a moment.
+        let stop = StopFlag::on_signals()?;
+        match train(&options, &stop) {
+            Ok(()) => Ok(ExitCode::SUCCESS),
+            Err(error) => stopped::without_results(error, &stop, StartedBy::CommandLine),
+        }
+    })
 }
 
 /// The recipe with the requested widths and batch size.
@@ -99,7 +111,7 @@ fn sized(recipe: Recipe, options: &Options) -> Result<Recipe> {
     Ok(recipe.narrowed(widths, batch_rows))
 }
 
-fn train(options: &Options) -> Result<()> {
+fn train(options: &Options, stop: &StopFlag) -> Result<()> {
     let recipe = match (options.recipe, options.rung) {
         (RecipeName::Page, Some(rung)) => Recipe::page_rung(usize::from(rung)),
         (name, None) => name.recipe(),
@@ -110,20 +122,33 @@ fn train(options: &Options) -> Result<()> {
 
     let recipe = Recipe { mixing: options.mixing.mixing(), ..recipe };
 
-    if let Some(json) = &options.json {
-        let report = options.report.as_deref().map(|report| ("--report", report));
-        let data = options.data.as_deref().map(|data| ("--data", data));
-        let outputs: Vec<_> = [("--json", json.as_path())].into_iter().chain(report).collect();
-        check_files_differ(&outputs, &Vec::from_iter(data))?;
-        check_output("--json", json)?;
-    }
+    let data = options.data.as_deref().map(|data| ("--data", data));
+    let folders = [Path::new(TABLES)].into_iter().chain(options.data.as_deref());
+    let tables: Vec<PathBuf> = folders.flat_map(|folder| TABLE_NAMES.map(|name| folder.join(name))).collect();
+    let tables = tables.iter().map(|path| ("the tables", path.as_path()));
+    let outputs = [("--json", options.json.as_deref()), ("--report", options.report.as_deref())];
+    let outputs: Vec<_> = outputs.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
+    check_files_differ(&outputs, &Vec::from_iter(data.into_iter().chain(tables)))?;
+    // The trainer checks the report, for which it creates a folder.
+    options.json.as_deref().map_or(Ok(()), |json| check_output("--json", json))?;
     let started = Instant::now();
     let device = options.device.builder().open()?;
     let mut runs = Vec::new();
-    let data = Cifar10::open(options.data.as_deref(), "target/cifar10".as_ref())?;
+    let data = Cifar10::open(options.data.as_deref(), TABLES.as_ref())?;
     for (option, n, table) in [("--images", options.images, &data.train), ("--test-images", options.test_images, &data.test)] {
         let (n, n_rows) = (n.unwrap_or(0), table.n_rows());
         ensure!(n <= n_rows, "{option} {n}: {} has {n_rows} images; pass {n_rows} or less", printable(table.path()));
+    }
+    let n_rows = options.images.unwrap_or(data.train.n_rows());
+    if recipe.epoch_steps(n_rows) > 0 {
+        options.epochs.map_or(Ok(()), |n_epochs| check_steps(&recipe, n_epochs, n_rows))?;
+        if let Some(steps) = options.steps {
+            let n_steps = recipe.n_steps(n_rows);
+            ensure!(
+                steps <= n_steps,
+                "--steps {steps}: the epochs of the run have {n_steps} steps; pass fewer, or more --epochs"
+            );
+        }
     }
     for seed in options.seed..options.seed + options.runs {
         let settings = Settings {
@@ -137,6 +162,7 @@ fn train(options: &Options) -> Result<()> {
             has_progress: true,
             measures_costs: options.json.is_some(),
             report: options.report.clone(),
+            stop: stop.clone(),
         };
         let outcome = run(&device, &data, &settings)?;
         let [plain, mirrored, six] = outcome.accuracy.map(|accuracy| 100.0 * accuracy);

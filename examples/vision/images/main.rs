@@ -3,22 +3,25 @@
 //! `cargo run --release --example images -- --data FOLDER`
 
 mod options;
+mod outputs;
+mod predict;
 
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use brisk_examples::elsewhere::{LocalFile, is_url};
+use brisk_examples::elsewhere::LocalFile;
 use brisk_examples::higgs::stopped::{self, StartedBy};
-use brisk_examples::{check_files_differ, check_output, check_outside, command_line, print, write_json};
+use brisk_examples::{command_line, print, write_json};
 use brisk_loader::RowSource;
 use brisk_report::{closing_table, rows_per_second, seconds, thousands};
 use brisk_table::{ImagesOptions, printable};
 use brisk_train::report::ImageGrid;
 use brisk_train::{Classification, Ended, FeedChoice, FeedConfig, Limit, Model, Standardisation, StopFlag, Trainable, Trainer};
 use brisk_vision::{Recipe, View, WithViews};
-use brisk_vision_examples::images::{Costs, ImageSet, KeepTables, check_ghost_batches, standardised};
+use brisk_vision_examples::images::{
+    Costs, ImageSet, KeepTables, Split, Trained, check_ghost_batches, check_steps, standardised,
+};
 use serde_json::json;
 
 use options::Options;
@@ -33,7 +36,11 @@ fn main() -> ExitCode {
 fn run(options: Options) -> Result<ExitCode> {
     // First: the check creates a file for a moment.
     let stop = StopFlag::on_signals()?;
-    check(&options)?;
+    if let Some(images) = &options.predict {
+        return predict::run(&options, images, &stop);
+    }
+    let path = options.data.as_deref().context("there is --data without --predict")?;
+    outputs::check(&options, path)?;
     let device = options.device.builder().open()?;
     print::note(format_args!("device: {}", device.info()));
 
@@ -45,16 +52,17 @@ fn run(options: Options) -> Result<ExitCode> {
         ..ImagesOptions::default()
     };
     let keep = options.save_tables.as_deref().map_or(KeepTables::No, KeepTables::In);
-    let data = LocalFile::of(&options.data)?;
+    let data = LocalFile::of(path)?;
     let set = ImageSet::open(data.path(), images, keep, &stop)?;
-    let [train, valid] = set.split(options.seed)?;
+    let Split { train, valid, test } = set.split(options.seed)?;
     let (image, n_classes) = (set.image(), set.classes().len());
     let [height, width, n_channels] = image;
     print::note(format_args!(
-        "images: {height} x {width} pixels of {n_channels} channels, {n_classes} classes; {} to train on, {} {}",
+        "images: {height} x {width} pixels of {n_channels} channels, {n_classes} classes; {} to train on, {} {}{}",
         thousands(train.n_rows() as u64),
         thousands(valid.n_rows() as u64),
-        if set.has_test() { "to test with" } else { "held out for validation" }
+        if set.is_held_out() { "held out for validation" } else { "to validate with" },
+        test.as_ref().map_or(String::new(), |test| format!(", {} to test with", thousands(test.n_rows() as u64)))
     ));
 
     // The recipe: network, augmentation, optimizer, schedule.
@@ -69,7 +77,9 @@ fn run(options: Options) -> Result<ExitCode> {
         thousands(model.params().n_trained() as u64),
         recipe.batch_rows
     ));
-    let scale = Standardisation::of("train", &train)?.per_channel(n_channels)?;
+    let columns = Standardisation::of("train", &train)?;
+    warn_of_constant_channels(&columns, n_channels);
+    let scale = columns.per_channel(n_channels)?;
     let network = model.module().clone();
     let whitened = standardised(&train, recipe.whitening.n_images, &scale)?;
     recipe.initialise(&network, model.params_mut(), &device, &whitened)?;
@@ -95,7 +105,8 @@ fn run(options: Options) -> Result<ExitCode> {
         trainer = trainer.ema(ema);
     }
     if let Some(path) = &options.report {
-        trainer = trainer.report(path).class_names(set.classes()).report_panels(|scored| {
+        let settings = options.recipe.settings(&recipe);
+        trainer = trainer.report(path).class_names(set.classes()).report_settings(settings).report_panels(|scored| {
             let wrong = ImageGrid::wrong_predictions(&valid, image, scored, set.classes(), N_WRONG)?;
             Ok(if wrong.is_empty() { vec![] } else { vec![wrong.into()] })
         });
@@ -113,81 +124,83 @@ fn run(options: Options) -> Result<ExitCode> {
         Err(error) => return stopped::without_results(error.into(), &stop, StartedBy::CommandLine),
     };
     report.warnings.iter().for_each(|warning| print::note(format_args!("warning: {warning}")));
-    if report.ended == Ended::Stopped {
-        print::note("error: interrupted; no model was written");
-        return Ok(stopped::status(&stop, ExitCode::FAILURE));
-    }
 
     // The results.
-    model.save(&options.model)?;
     let judge = Classification::of(n_classes);
-    let plain = model.evaluate(&judge, &valid)?;
+    let validated = model.evaluate(&judge, &valid)?;
+    outputs::check_finite(model.params(), &validated)?;
+    let about =
+        Trained { recipe: options.recipe.name(), is_full: options.recipe.is_full(), image, classes: set.classes().to_vec() };
+    let saved = outputs::save(&about, &model, &options.model)?;
+    let is_elsewhere = saved != options.model;
+    if report.ended == Ended::Stopped {
+        print::note(format_args!(
+            "interrupted after {} epochs; {} has the network of epoch {}, the best so far, whose validation accuracy is {}",
+            report.n_epochs,
+            printable(&saved),
+            report.best_epoch,
+            percent(validated.get("accuracy"))
+        ));
+        return Ok(stopped::status(&stop, ExitCode::FAILURE));
+    }
+    // The images to test with are used once; those to validate with have chosen the epoch.
     let n_parameters = model.params().n_trained();
-    let mut lines = vec![("accuracy", percent(plain.get("accuracy")))];
-    let mut with_views_accuracy = None;
+    let mut lines = vec![("validation accuracy", percent(validated.get("accuracy")))];
+    let mut accuracies = vec![("valid_accuracy", validated.get("accuracy"))];
+    if let Some(test) = &test {
+        let accuracy = model.evaluate(&judge, test)?.get("accuracy");
+        lines.push(("test accuracy", percent(accuracy)));
+        accuracies.push(("test_accuracy", accuracy));
+    }
     if recipe.views != View::plain() {
         let views = recipe.views.clone();
         let with_views = model.map(|network| WithViews { model: network, image, views });
-        with_views_accuracy = with_views.evaluate(&judge, &valid)?.get("accuracy");
-        lines.push(("with views", percent(with_views_accuracy)));
+        let (name, rows) = match &test {
+            Some(test) => ("test_accuracy_with_views", test),
+            None => ("valid_accuracy_with_views", &valid),
+        };
+        let accuracy = with_views.evaluate(&judge, rows)?.get("accuracy");
+        lines.push(("with views", percent(accuracy)));
+        accuracies.push((name, accuracy));
     }
     if let Some(path) = &options.json {
-        // Without a test set, the images that were held out.
-        let set_name = if set.has_test() { "test" } else { "valid" };
         let mut results = json!({
             "device": device.info().to_string(), "executor": device.info().kind.executor(), "seed": options.seed, "rows": train.n_rows(),
             "epochs": report.n_epochs, "best_epoch": report.best_epoch, "seconds": started.elapsed().as_secs_f64(),
             "train_seconds": report.train_seconds, "loader_rows_per_s": costs.map(|costs| costs.loader_rows_per_s),
             "train_rows_per_s": report.train_rows_per_s, "planned_peak_bytes": costs.map(|costs| costs.planned_peak_bytes),
             "precision": options.precision.to_string(), "simulated": false, "parameters": n_parameters, "ended": report.ended.to_string(),
-            "model": options.model.to_string_lossy(),
+            "model": saved.to_string_lossy(),
         });
-        results[format!("{set_name}_accuracy")] = plain.get("accuracy").into();
-        if let Some(accuracy) = with_views_accuracy {
-            results[format!("{set_name}_accuracy_with_views")] = accuracy.into();
-        }
+        accuracies.into_iter().for_each(|(name, accuracy)| results[name] = accuracy.into());
         write_json(path, &results)?;
     }
     lines.extend([
         ("epochs", format!("{} (best: {})", report.n_epochs, report.best_epoch)),
         ("training", format!("{} images/s", rows_per_second(report.train_rows_per_s))),
         ("time", seconds(started.elapsed().as_secs_f64())),
-        ("model", printable(&options.model).to_string()),
+        ("model", printable(&saved).to_string()),
     ]);
     lines.extend(options.report.iter().map(|path| ("report", printable(path).to_string())));
     lines.extend(options.save_tables.iter().map(|path| ("tables", format!("{0}, which `--data {0}` opens", printable(path)))));
     print::result(closing_table(&lines).trim_end())?;
-    Ok(ExitCode::SUCCESS)
+    Ok(if is_elsewhere { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Checks the output paths before anything is read.
-fn check(options: &Options) -> Result<()> {
-    options.server.apply([options.data.as_path()])?;
-    ensure!(
-        is_url(&options.data) || options.data.exists(),
-        "{}: cannot open the images: there is no such file or folder",
-        printable(&options.data)
-    );
-    if options.model == Path::new(options::MODEL) {
-        let folder = options.model.parent().context("the default has a folder")?;
-        std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create the folder", printable(folder)))?;
+/// Names the channels that have the same value in all pixels, such as the alpha of opaque images.
+fn warn_of_constant_channels(columns: &Standardisation, n_channels: usize) {
+    let (mean, inv_std) = (columns.mean(), columns.inv_std());
+    // A column that never changes has a factor of 1.
+    let is_constant = |channel: &usize| {
+        (*channel..mean.len()).step_by(n_channels).all(|col| inv_std[col] == 1.0 && mean[col] == mean[*channel])
+    };
+    for channel in (0..n_channels).filter(is_constant) {
+        let value = mean[channel];
+        let remedy = if n_channels == 4 { "; `--channels rgb` leaves out the fourth" } else { "" };
+        print::note(format_args!(
+            "warning: channel {channel} of {n_channels} is {value} in all pixels, from which nothing can be learned{remedy}"
+        ));
     }
-    let data = [("--data", options.data.as_path())];
-    let mut outputs = vec![("--model", options.model.as_path())];
-    outputs.extend(options.report.as_deref().map(|report| ("--report", report)));
-    let tables = options.save_tables.as_deref().map(|folder| ("--save-tables", folder));
-    check_outside(&Vec::from_iter(outputs.iter().copied().chain(tables)), data[0])?;
-    check_files_differ(&[("--model", &options.model)], &data)?;
-    check_output("--model", &options.model)?;
-    if let Some(json) = options.json.as_deref() {
-        let (json, others) = (("--json", json), &outputs);
-        check_outside(&[json], data[0])?;
-        check_files_differ(&[&[json], &others[..]].concat(), &data)?;
-        check_output("--json", json.1)?;
-    }
-    let Some(report) = options.report.as_deref() else { return Ok(()) };
-    check_files_differ(&[("--report", report), ("--model", &options.model)], &data)?;
-    check_output("--report", report)
 }
 
 /// The recipe for a number of images: unless options say otherwise, a batch is an eighth of them, and all epochs together are
@@ -202,12 +215,24 @@ fn fitted(options: &Options, recipe: Recipe, n_rows: usize) -> Result<Recipe> {
             batch_rows
         }
         // At least 64: the recipes' learning rates are too high for the noise of smaller batches.
-        None => (n_rows / 8 / 32 * 32).clamp(64, recipe.batch_rows.max(64)).min(n_rows),
+        None => {
+            let batch_rows = (n_rows / 8 / 32 * 32).clamp(64, recipe.batch_rows.max(64)).min(n_rows);
+            match recipe.ghost_rows() {
+                Some(ghost_rows) if ghost_rows > n_rows => anyhow::bail!(
+                    "found {n_rows} images to train on, expected at least {ghost_rows} for --recipe page; choose another recipe"
+                ),
+                Some(ghost_rows) => batch_rows / ghost_rows * ghost_rows,
+                None => batch_rows,
+            }
+        }
     };
     check_ghost_batches(&recipe, "--batch", batch_rows)?;
     let recipe = recipe.with_batch_rows(batch_rows);
     let n_epochs = match options.epochs {
-        Some(n_epochs) => n_epochs,
+        Some(n_epochs) => {
+            check_steps(&recipe, n_epochs, n_rows)?;
+            n_epochs
+        }
         None if options.recipe.is_full() => recipe.n_epochs,
         None => (300.0 / recipe.epoch_steps(n_rows) as f64).ceil().clamp(3.0, 40.0),
     };

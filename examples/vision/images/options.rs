@@ -13,8 +13,8 @@ use clap::Parser;
 pub(crate) struct Options {
     /// Images: a folder with one folder per class, or a .tar of it; the files of MNIST, Fashion-MNIST, EMNIST or CIFAR; a table
     /// (.safetensors); or the URL of a .tar or a table
-    #[arg(long, value_name = "PATH", help_heading = "Data")]
-    pub(crate) data: PathBuf,
+    #[arg(long, value_name = "PATH", help_heading = "Data", required_unless_present = "predict")]
+    pub(crate) data: Option<PathBuf>,
     /// Resize images of a folder or archive to SIZE, a side or HEIGHTxWIDTH; the longer side of an image of another aspect ratio
     /// is cropped
     #[arg(long, value_name = "SIZE", help_heading = "Data", value_parser = value::image_size())]
@@ -29,6 +29,11 @@ pub(crate) struct Options {
     /// Keep the decoded images as tables in DIR, which a later `--data DIR` opens immediately
     #[arg(long, value_name = "DIR", help_heading = "Data")]
     pub(crate) save_tables: Option<PathBuf>,
+
+    /// Predict the class of an image, or of all PNG and JPEG files in a folder, with the model in --model, instead of training;
+    /// prints a line `file,class,probability` for each. Images are resized and converted as the model needs
+    #[arg(long, value_name = "PATH", help_heading = "Prediction", conflicts_with_all = OF_TRAINING)]
+    pub(crate) predict: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) recipe: RecipeOptions,
@@ -49,7 +54,7 @@ pub(crate) struct Options {
     #[command(flatten)]
     pub(crate) server: ServerOption,
 
-    /// Write the trained model to FILE
+    /// Write the trained model to FILE; with --predict, read it from there
     #[arg(long, value_name = "FILE", help_heading = "Results", default_value = MODEL)]
     pub(crate) model: PathBuf,
     /// Write an HTML page with the curves of the run and the model's errors to FILE
@@ -63,11 +68,34 @@ pub(crate) struct Options {
 /// The default path of the model.
 pub(crate) const MODEL: &str = "target/images/model.safetensors";
 
+/// The options that have no effect on predictions.
+const OF_TRAINING: [&str; 17] = [
+    "data",
+    "size",
+    "channels",
+    "save_tables",
+    "recipe",
+    "full",
+    "flip",
+    "pad",
+    "cutout",
+    "cutmix",
+    "mixup",
+    "batch",
+    "epochs",
+    "seed",
+    "report",
+    "json",
+    "precision",
+];
+
 const NOTES: &str = "\
-Without a test set, a tenth of the images of each class is held out for validation. Test sets are t10k-images-… and …-test-images-… for MNIST and its relatives, the
-test batches of CIFAR, and folders named test, val, valid or validation next to one named train.
+The model is that of the epoch with the best accuracy on the validation images: those in a folder named val, valid or validation next to one named train, or a tenth of
+the training images of each class. Test images are used once, after training: a folder named test, t10k-images-… and …-test-images-… for MNIST and its relatives, and
+the test batches of CIFAR.
 
 Examples:
   cargo run --release --example images -- --data photos/ --size 64 --report photos.html
+  cargo run --release --example images -- --predict new-photos/ > classes.csv
   cargo run --release --example images -- --data mnist/
   cargo run --release --example images -- --data cifar-100-binary.tar.gz --save-tables cifar100/";

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use brisk_examples::import_error::{in_words_of, training as words_of_training};
 use brisk_loader::{RowSource, Subset, split};
 use brisk_nn::tensor::Precision;
@@ -15,7 +15,7 @@ use brisk_table::{CifarOptions, CifarSet, Remedy, Table, Typed, import_if_change
 use brisk_train::report::ImageGrid;
 use brisk_train::{
     BatchesEnd, Callback, Classification, Error, FeedChoice, FeedConfig, Limit, Model, RunView, Selective, Standardisation,
-    Trainable, Trainer, ValidationEnd,
+    StopFlag, Trainable, Trainer, ValidationEnd,
 };
 use brisk_vision::{Network, Recipe, View, WithViews};
 
@@ -69,7 +69,7 @@ impl Cifar10 {
             }
             Ok(Table::open(path)?)
         };
-        Ok(Self { train: table(TRAIN, CifarSet::Train)?, test: table("test.safetensors", CifarSet::Test)? })
+        Ok(Self { train: table(TRAIN, CifarSet::Train)?, test: table(TEST, CifarSet::Test)? })
     }
 }
 
@@ -81,8 +81,12 @@ fn remedy(remedy: Remedy) -> Option<&'static str> {
     }
 }
 
-/// The name of the table of training images.
+/// The names of the tables of training and test images.
 const TRAIN: &str = "train.safetensors";
+const TEST: &str = "test.safetensors";
+
+/// The names of both tables.
+pub const TABLE_NAMES: [&str; 2] = [TRAIN, TEST];
 
 /// The recipe and the other settings of a run.
 #[derive(Debug, Clone)]
@@ -108,6 +112,8 @@ pub struct Settings {
     pub measures_costs: bool,
     /// Where the report of the run is written.
     pub report: Option<PathBuf>,
+    /// Ends the run when it is set.
+    pub stop: StopFlag,
 }
 
 /// The result of a run.
@@ -189,7 +195,10 @@ pub fn run(device: &Device, data: &Cifar10, settings: &Settings) -> Result<Outco
         let is_of_recipe = views == recipe.views;
         model = model.map(|with_views| WithViews { views, ..with_views });
         let start = Instant::now();
-        accuracy[i] = model.evaluate(&judge, &run.test)?.get("accuracy").unwrap_or(f64::NAN);
+        let scores = model.evaluate(&judge, &run.test)?;
+        let loss = scores.get("loss").unwrap_or(f64::NAN);
+        ensure!(loss.is_finite(), "the training diverged: the test loss is {loss}; try another seed, or larger batches");
+        accuracy[i] = scores.get("accuracy").unwrap_or(f64::NAN);
         if is_of_recipe {
             (by_recipe, test_seconds) = (accuracy[i], start.elapsed().as_secs_f64());
         }
@@ -251,7 +260,10 @@ impl<'r> Run<'r> {
         let n_rows = train.n_rows();
         let epoch_steps = recipe.epoch_steps(n_rows);
         if epoch_steps == 0 {
-            bail!("batches of {} images do not fit into {n_rows} images; use more images or smaller batches", recipe.batch_rows);
+            bail!(
+                "batches of {} images do not fit into {n_rows} images; use more images (`--images`) or smaller batches (`--batch-rows`)",
+                recipe.batch_rows
+            );
         }
         let n_steps = settings.max_steps.unwrap_or(usize::MAX).min(recipe.n_steps(n_rows));
         Ok(Self { settings, train, test, epoch_steps, n_steps })
@@ -312,6 +324,7 @@ impl<'r> Run<'r> {
             .standardisation(scale)
             .feed(&FeedConfig { choice: FeedChoice::Resident, ..FeedConfig::default() })
             .augment(recipe.augment(*seed))
+            .stop_on(&self.settings.stop)
             .callback(clock.clone());
         match recipe.ema(n_rows) {
             Some(ema) => trainer.ema(ema),

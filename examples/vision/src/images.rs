@@ -5,9 +5,11 @@ mod mixing_options;
 mod recipe_options;
 mod set;
 mod source;
+mod trained;
 
 pub use costs::Costs;
 pub use mixing_options::MixingOptions;
-pub use recipe_options::{RecipeName, RecipeOptions, check_ghost_batches};
-pub use set::{ImageRows, ImageSet, standardised};
-pub use source::KeepTables;
+pub use recipe_options::{RecipeName, RecipeOptions, check_ghost_batches, check_steps};
+pub use set::{ImageRows, ImageSet, Split, standardised};
+pub use source::{KEPT_TABLES, KeepTables, check_kept};
+pub use trained::Trained;

@@ -8,6 +8,7 @@ use std::process::Command;
 use brisk_program::Device;
 use brisk_table::{CifarOptions, import};
 use brisk_tensor::{Activation, Precision};
+use brisk_train::StopFlag;
 use brisk_vision::{Mixing, NetworkConfig, PAGE_RUNGS, Rates, Recipe};
 use brisk_vision_examples::cifar10::{Cifar10, Outcome, Settings, run};
 
@@ -41,6 +42,7 @@ fn settings(recipe: Recipe, [n_train, n_test]: [usize; 2]) -> Settings {
         measures_costs: false,
         has_progress: false,
         report: None,
+        stop: StopFlag::default(),
     }
 }
 
@@ -165,7 +167,7 @@ fn settings_that_do_not_fit_are_refused() {
     check(&example(&["--data", "no/such"]), &["no/such", "no such file or folder"]);
     let data = ["--data", ".", "--narrow"];
     check(&example(&[&data[..], &["--rung", "3"]].concat()), &["--rung 3", "`--recipe page`"]);
-    check(&example(&data), &["batches of 500 images", "64 images", "smaller batches"]);
+    check(&example(&data), &["batches of 500 images", "64 images", "`--images`", "`--batch-rows`"]);
     let page = ["--data", ".", "--recipe", "page", "--widths", "8,8,8,8"];
     check(&example(&[&page[..], &["--batch-rows", "40"]].concat()), &["--batch-rows 40", "multiple of 32"]);
     check(&example(&[&page[..], &["--batch-rows", "16"]].concat()), &["--batch-rows 16", "multiple of 32"]);
@@ -173,6 +175,18 @@ fn settings_that_do_not_fit_are_refused() {
     let some = ["--data", ".", "--narrow", "--batch-rows", "8", "--steps", "1"];
     check(&example(&[&some[..], &["--images", "65"]].concat()), &["--images 65", "64 images", "pass 64 or less"]);
     check(&example(&[&some[..], &["--test-images", "1000"]].concat()), &["--test-images 1000", "images", "or less"]);
+    let two = ["--data", ".", "--narrow", "--batch-rows", "32", "--epochs", "1"];
+    check(&example(&[&two[..], &["--steps", "3"]].concat()), &["--steps 3", "2 steps"]);
+    check(&example(&[&two[..], &["--epochs", "0.1"]].concat()), &["--epochs 0.1", "2 steps", "0.500 or more"]);
+    check(&example(&[&two[..], &["--report", "test.safetensors"]].concat()), &["--report names the same file as the tables"]);
+    fs::create_dir(folder.path().join("python")).expect("it can be created");
+    for name in ["data_batch_1", "batches.meta"] {
+        fs::write(folder.path().join("python").join(name), [0x80, 2]).expect("it can be written");
+    }
+    check(
+        &example(&["--data", "python"]),
+        &["the Python version of CIFAR", "download the binary version, cifar-10-binary.tar.gz"],
+    );
     for [option, value] in [
         ["--rung", "10"],
         ["--runs", "0"],

@@ -99,7 +99,11 @@ fn options_that_make_no_sense() {
         (&["--timeout", "1e300"], &["'1e300' for '--timeout <SECONDS>'", "1048576 or less"]),
         (&["--batch"], &["a value is required for '--batch <N>'"]),
         (&["--train", "a.csv"], &["required arguments were not provided", "--test <FILE>"]),
-        (&["--rows", "200", "--train", "a.csv", "--test", "a.csv"], &["'--rows <N>' cannot be used with '--train <FILE>'"]),
+        (&["--rows", "200", "--train", "a.csv", "--test", "a.csv"], &["'--rows <N>' cannot be used with", "--train <FILE>"]),
+        // A conflict switches off what an option requires.
+        (&["--rows", "200", "--test", "a.csv"], &["'--rows <N>' cannot be used with '--test <FILE>'"]),
+        (&["--rows", "200", "--label", "a"], &["'--rows <N>' cannot be used with '--label <COLUMN>'"]),
+        (&["--replicas", "2", "--devices", "cpu,cpu,cpu"], &["--devices names 3 devices for 2 replicas"]),
         (&["--out", "run", "--resume", "run/last.safetensors"], &["leave out --out"]),
         (&["--replicas", "3", "--batch", "2"], &["--batch 2 leaves some of 3 replicas without a row", "--batch 3 or more"]),
     ] {

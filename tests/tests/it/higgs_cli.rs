@@ -163,6 +163,11 @@ fn options_that_make_no_sense() {
         place.check(args, words);
     }
     let train = fs::read(place.path("train.csv")).expect("it is there");
+    fs::create_dir(place.path("made")).expect("it can be created");
+    place.check(
+        &["--rows", "100", "--out", "made", "--resume", "auto", "--json", "made/last.safetensors"],
+        &["--json names the same file as the run"],
+    );
     place.check(
         &["--train", "train.csv", "--test", "test.csv", "--json", "./train.csv"],
         &["--json names the same file as --train"],

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use brisk_table::{Channels, ImagesOptions, Table, import};
+use brisk_train::{Checkpoint, TensorData};
 use image::{ColorType, ImageFormat};
 
 use crate::place::Place;
@@ -18,8 +19,16 @@ fn image(place: &Place, name: &str, [height, width]: [u32; 2], colour: &[u8]) {
     fs::create_dir_all(path.parent().expect("images are in folders")).expect("it can be created");
     let row = name.bytes().fold(0_usize, |hash, byte| (31 * hash + usize::from(byte)) % 65_521);
     let pixels = (height * width) as usize * colour.len();
-    let pixels: Vec<u8> = (0..pixels).map(|i| colour[i % colour.len()] + (40.0 * (noise(row, i) + 1.0)) as u8).collect();
-    let colour = if colour.len() == 1 { ColorType::L8 } else { ColorType::Rgb8 };
+    let noisy = |i: usize| match colour[i % colour.len()] {
+        u8::MAX => u8::MAX,
+        value => value + (40.0 * (noise(row, i) + 1.0)) as u8,
+    };
+    let pixels: Vec<u8> = (0..pixels).map(noisy).collect();
+    let colour = match colour.len() {
+        1 => ColorType::L8,
+        4 => ColorType::Rgba8,
+        _ => ColorType::Rgb8,
+    };
     let format = if name.ends_with("png") { ImageFormat::Png } else { ImageFormat::Jpeg };
     image::save_buffer_with_format(path, &pixels, width, height, colour, format).expect("it can be written");
 }
@@ -70,7 +79,10 @@ fn a_folder_of_classes_is_learned() {
     let printed = place.succeed("images", &args);
     assert_eq!(number_after(&printed, "accuracy"), 100.0, "{printed}");
     assert_eq!(number_after(&printed, "with views"), 100.0, "{printed}");
-    assert!(fs::read_to_string(place.path("r.html")).expect("the report").contains("<svg"), "it has curves");
+    let report = fs::read_to_string(place.path("r.html")).expect("the report");
+    assert!(report.contains("<svg"), "it has curves");
+    assert!(report.contains("muon, narrow") && report.contains("Muon for the filters"), "it names the recipe and its optimizer");
+    assert!(!report.contains("scaler"), "the loss is not scaled in f32");
     let table = Table::open(place.path("tables/train.safetensors")).expect("the table");
     assert_eq!((table.n_rows(), table.row_shape(), table.classes().len()), (80, [12, 10, 3].as_slice(), 2));
     assert_eq!(files_in(&place.path("tables")).len(), 1, "nothing else is left there");
@@ -114,6 +126,15 @@ fn a_gallery_of_augmented_images_and_wrong_predictions() {
     assert!(output.status.success() && !place.path("right/wrong.png").exists(), "{stderr}");
     assert!(String::from_utf8_lossy(&output.stdout).contains("0 of 5 predictions are wrong"), "{output:?}");
 
+    // Of other classes.
+    fs::rename(place.path("fruit/train"), place.path("vegetables")).expect("it can be renamed");
+    fs::rename(place.path("vegetables/plum"), place.path("vegetables/beet")).expect("it can be renamed");
+    let args = ["--data", "vegetables", "--model", "m.safetensors", "--out", "other"];
+    let (output, stderr) = place.run("augment_gallery", &args);
+    assert!(output.status.code() == Some(1) && stderr.contains("class 0 is `beet`, expected `lemon`"), "{stderr}");
+    fs::rename(place.path("vegetables/beet"), place.path("vegetables/plum")).expect("it can be renamed");
+    fs::rename(place.path("vegetables"), place.path("fruit/train")).expect("it can be renamed");
+
     // Of another network, or without one.
     let args = ["--data", "fruit", "--model", "m.safetensors", "--recipe", "page", "--out", "other"];
     let (output, stderr) = place.run("augment_gallery", &args);
@@ -122,6 +143,121 @@ fn a_gallery_of_augmented_images_and_wrong_predictions() {
     check_usage_error(&output, &["--model"], &["--data"]);
     let (output, stderr) = place.run("augment_gallery", &["--out", "letters"]);
     assert!(output.status.success() && place.path("letters/whitening.png").is_file(), "{stderr}");
+}
+
+/// Five images of each class; those in the folder of the plums have the colour of a lemon if `is_wrong`.
+fn more_fruit(place: &Place, folder: &str, is_wrong: bool) {
+    for i in 0..5 {
+        image(place, &format!("{folder}/lemon/{i}.png"), [12, 10], &[150, 150, 20]);
+        let plum = if is_wrong { [150, 150, 20] } else { [100, 20, 120] };
+        image(place, &format!("{folder}/plum/{i}.png"), [12, 10], &plum);
+    }
+}
+
+#[test]
+fn validation_images_choose_the_epoch_and_test_images_score_it_once() {
+    let place = Place::new();
+    fruit(&place, "fruit/train");
+    more_fruit(&place, "fruit/val", false);
+    more_fruit(&place, "fruit/test", true);
+    let args = ["--data", "fruit", "--batch", "32", "--epochs", "4", "--json", "r.json"];
+    let run = || {
+        let (output, stderr) = place.run("images", &args);
+        assert!(output.status.success(), "{stderr}");
+        let results = place.json("r.json");
+        assert_eq!((&results["valid_accuracy"], &results["test_accuracy"]), (&1.0.into(), &0.5.into()), "{results}");
+        assert!(results["valid_accuracy_with_views"].is_null(), "{results}");
+        assert_eq!(results["test_accuracy_with_views"], 0.5, "{results}");
+        (String::from_utf8_lossy(&output.stdout).into_owned(), stderr)
+    };
+    let (printed, stderr) = run();
+    assert_eq!(number_after(&printed, "validation accuracy"), 100.0, "{printed}");
+    assert_eq!(number_after(&printed, "test accuracy"), 50.0, "{printed}");
+    assert!(stderr.contains("80 to train on, 10 to validate with, 10 to test with"), "{stderr}");
+    fs::remove_dir_all(place.path("fruit/val")).expect("it can be removed");
+    let (_, stderr) = run();
+    assert!(stderr.contains("72 to train on, 8 held out for validation, 10 to test with"), "{stderr}");
+}
+
+#[test]
+fn classes_that_are_not_in_all_sets_are_named() {
+    let place = Place::new();
+    fruit(&place, "fruit/train");
+    more_fruit(&place, "fruit/test", false);
+    (0..3).for_each(|i| image(&place, &format!("fruit/train/kiwi/{i}.png"), [12, 10], &[20, 170, 20]));
+    fs::remove_dir_all(place.path("fruit/test/lemon")).expect("it can be removed");
+    let (output, stderr) = place.run("images", &["--data", "fruit", "--epochs", "1", "--save-tables", "kept"]);
+    assert!(output.status.success(), "{stderr}");
+    let line = |word: &str| stderr.lines().find(|line| line.contains(word)).unwrap_or_else(|| panic!("no `{word}` in {stderr}"));
+    assert!(line("to validate with").ends_with(": `kiwi`"), "{stderr}");
+    assert!(line("to test with,").ends_with(": `kiwi`, `lemon`"), "{stderr}");
+    // The only class in the test set has its number in the training set.
+    let kept = Table::open(place.path("kept/test.safetensors")).expect("the table");
+    assert_eq!((kept.classes().len(), kept.labels::<u32>().expect("labels")), (3, &[2; 5][..]), "{stderr}");
+    for i in 0..3 {
+        fs::remove_file(place.path(format!("fruit/train/kiwi/{i}.png"))).expect("it can be removed");
+    }
+    image(&place, "fruit/test/kiwi/0.png", [12, 10], &[20, 170, 20]);
+    let (output, stderr) = place.run("images", &["--data", "fruit", "--epochs", "1"]);
+    assert!(output.status.success(), "{stderr}");
+    assert!(stderr.contains("classes without an image to train on, which are always predicted wrongly: `kiwi`"), "{stderr}");
+}
+
+#[test]
+fn a_constant_channel_is_named_and_harmless() {
+    let place = Place::new();
+    for i in 0..40 {
+        image(&place, &format!("opaque/lemon/{i}.png"), [12, 10], &[150, 150, 20, 255]);
+        image(&place, &format!("opaque/plum/{i}.png"), [12, 10], &[100, 20, 120, 255]);
+    }
+    for recipe in ["muon", "airbench"] {
+        let args = ["--data", "opaque", "--batch", "32", "--epochs", "6", "--recipe", recipe];
+        let (output, stderr) = place.run("images", &args);
+        assert!(output.status.success(), "{recipe}: {stderr}");
+        assert!(stderr.contains("warning: channel 3 of 4 is 255 in all pixels"), "{stderr}");
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(number_after(&printed, "accuracy"), 100.0, "{recipe}: {printed}");
+    }
+    let file = Checkpoint::load(place.path("target/images/model.safetensors")).expect("a model");
+    for (name, _, values) in file.tensors() {
+        let TensorData::F32(values) = values else { continue };
+        assert!(values.iter().all(|value| value.abs() < 1e4), "{name} is large: {values:?}");
+    }
+}
+
+#[test]
+fn predictions_of_a_saved_model() {
+    let place = Place::new();
+    fruit(&place, "fruit");
+    place.succeed("images", &["--data", "fruit", "--batch", "32", "--epochs", "4", "--model", "m.safetensors"]);
+    image(&place, "new/a,b.png", [24, 20], &[150, 150, 20]);
+    image(&place, "new/deep/plum.jpg", [12, 10], &[100, 20, 120]);
+    place.write("new/notes.txt", "to do");
+    let printed = place.succeed("images", &["--predict", "new", "--model", "m.safetensors"]);
+    let lines: Vec<&str> = printed.lines().collect();
+    assert_eq!(lines[0], "file,class,probability");
+    assert!(lines[1].starts_with("\"new/a,b.png\",lemon,") && lines[2].starts_with("new/deep/plum.jpg,plum,"), "{printed}");
+    let probability: f64 = lines[2].rsplit(',').next().and_then(|number| number.parse().ok()).expect("a number");
+    assert!(lines.len() == 3 && (0.5..=1.0).contains(&probability), "{printed}");
+
+    place.write("new/damaged.png", "no image");
+    let args = ["--predict", "new/damaged.png", "--model", "m.safetensors"];
+    let (output, stderr) = place.run("images", &args);
+    assert!(output.status.code() == Some(1) && stderr.contains("`--on-bad-file skip`"), "{stderr}");
+    place.succeed("images", &[&args[..], &["--on-bad-file", "skip"]].concat());
+    place.refuse("images", &["--predict", "no/such", "--model", "m.safetensors"], &["no/such"]);
+    place.refuse("images", &["--predict", "new", "--model", "no.safetensors"], &["no.safetensors"]);
+    let (output, _) = place.run("images", &["--predict", "new", "--epochs", "3"]);
+    check_usage_error(&output, &["--predict"], &["--epochs"]);
+}
+
+#[test]
+fn an_import_of_images_names_their_classes() {
+    let place = Place::new();
+    more_fruit(&place, "fruit", false);
+    let printed = place.succeed("import", &["fruit", "fruit.safetensors"]);
+    let line = |name: &str| printed.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+    assert!(line("labels").ends_with("2 classes") && line("classes").ends_with("lemon, plum"), "{printed}");
 }
 
 #[test]
@@ -140,7 +276,7 @@ fn images_are_resized_and_converted() {
     );
     let (output, stderr) = place.run("images", &["--data", "fruit", "--size", "16x14", "--channels", "grey", "--epochs", "2"]);
     assert!(output.status.success(), "{stderr}");
-    assert!(stderr.contains("images: 16 x 14 pixels of 1 channels, 2 classes; 80 to train on, 10 to test with"), "{stderr}");
+    assert!(stderr.contains("images: 16 x 14 pixels of 1 channels, 2 classes; 80 to train on, 10 to validate with"), "{stderr}");
     assert!(!String::from_utf8_lossy(&output.stdout).contains("with views"), "grey images are not mirrored");
 }
 
@@ -172,7 +308,7 @@ fn images_that_cannot_be_used_are_named() {
     refuse(&place, &["--data", "fruit"], &["`plum/odd.png` is 12 × 10 pixels of 1 channels", "`--channels`"]);
     fs::remove_file(file("plum/odd.png")).expect("it can be removed");
 
-    refuse(&place, &["--data", "fruit", "--size", "8"], &["[8, 8, 3]", "at least 9 pixels"]);
+    refuse(&place, &["--data", "fruit", "--size", "8"], &["[8, 8, 3]", "at least 9 pixels", "`--size`"]);
     refuse(&place, &["--data", "fruit", "--pad", "10"], &["--pad 10", "12 x 10", "at most 9"]);
     refuse(&place, &["--data", "fruit", "--cutout", "11"], &["--cutout 11", "12 x 10", "10 or less"]);
     refuse(&place, &["--data", "fruit", "--batch", "73"], &["--batch 73", "72 images", "72 or less"]);
@@ -270,6 +406,29 @@ fn options_that_make_no_sense() {
     let table = place.path("t.safetensors");
     let options = ImagesOptions { channels: Channels::Rgb, ..ImagesOptions::default() };
     import(place.path("fruit"), &table, &options).expect("a table");
+    let args = ["--data", "t.safetensors", "--save-tables", "kept"];
+    place.refuse("images", &args, &["t.safetensors: found tables", "`--save-tables`"]);
+    assert!(!place.path("kept").exists(), "nothing was written");
+    fs::create_dir(place.path("mine")).expect("it can be created");
+    place.write("mine/train.safetensors", "not a table");
+    place.refuse(
+        "images",
+        &["--data", "fruit", "--save-tables", "mine"],
+        &["mine/train.safetensors: --save-tables would replace"],
+    );
+    fs::create_dir(place.path("new")).expect("it can be created");
+    for option in ["--model", "--report", "--json"] {
+        let args = ["--data", "fruit", "--save-tables", "new", option, "new/test.safetensors"];
+        place.refuse("images", &args, &[&format!("{option} names the same file as --save-tables")]);
+    }
+    let args = ["--data", "fruit", "--model", "mine/m.safetensors", "--report", "mine"];
+    place.refuse("images", &args, &["mine: --report cannot be written: is a folder"]);
+    place.refuse("images", &["--data", "fruit", "--epochs", "0.1"], &["--epochs 0.1: an epoch has 1 steps"]);
+    for i in 0..24 {
+        image(&place, &format!("few/lemon/{i}.png"), [12, 10], &[150, 150, 20]);
+        image(&place, &format!("few/plum/{i}.png"), [12, 10], &[100, 20, 120]);
+    }
+    place.succeed("images", &["--data", "few", "--recipe", "page", "--epochs", "1"]);
     let (output, stderr) = place.run("images", &["--data", "t.safetensors", "--model", "t.safetensors"]);
     assert!(output.status.code() == Some(1) && stderr.contains("--model names the same file as --data"), "{stderr}");
     Table::open(table).expect("it is as it was");

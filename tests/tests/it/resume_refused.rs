@@ -271,7 +271,7 @@ fn a_run_that_is_stopped_in_its_first_epoch_says_where_its_checkpoint_is() -> Re
     let (mut outputs, folder) = into_folder(root.path());
     outputs.stop.request();
     let error = ready.trainer(&cpu(1))?.fit(&mut outputs).expect_err("there is no result yet");
-    assert!(matches!(&error, Error::NoEpoch { checkpoint: Some(path) } if *path == folder.last()), "{error}");
+    assert!(matches!(&error, Error::NoEpoch { checkpoint: Some(path), .. } if *path == folder.last()), "{error}");
     let said = error.to_string();
     assert!(said.contains(&format!("a checkpoint was written to {}", folder.last().display())), "{said}");
     outputs.stop.clear();

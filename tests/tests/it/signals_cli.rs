@@ -116,11 +116,28 @@ fn examples_that_cannot_resume_end_with_the_status_of_the_signal() {
     (0..60_u8).for_each(|row| writer.push(&[100 + row; 360], &[row % 2]).expect("a row"));
     writer.finish().expect("a table");
     let args = ["--data", "images.safetensors", "--model", "m.safetensors", "--epochs", "100000"];
-    for word in ["network:", "epoch 1/"] {
+    for (word, has_model) in [("network:", false), ("epoch 1/", true)] {
         let (status, said) = terminated(&dir, "images", &args, word);
         assert_eq!(status, Some(143), "{word}: {said}");
-        assert!(!place.path("m.safetensors").exists(), "{word}: {said}");
+        assert_eq!(place.path("m.safetensors").exists(), has_model, "{word}: {said}");
+        let kept = "m.safetensors has the network of epoch ";
+        assert_eq!(said.contains("interrupted after ") && said.contains(kept), has_model, "{word}: {said}");
     }
+    // This recipe validates only at its end.
+    let (status, said) = terminated(&dir, "images", &[&args[..], &["--recipe", "airbench"]].concat(), "epoch 1/");
+    assert!(status == Some(143) && said.contains("error: stopped after "), "{said}");
+    assert!(said.contains(", before the first validation; no checkpoint was written"), "{said}");
+
+    let record = |i: u8| std::iter::once(i % 10).chain((0..3072).map(move |at: usize| (at * usize::from(i) % 251) as u8));
+    let records: Vec<u8> = (0..64).flat_map(record).collect();
+    for name in
+        ["data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"]
+    {
+        fs::write(place.path(name), &records).expect("there is room");
+    }
+    let args = ["--data", ".", "--widths", "4,4,4", "--batch-rows", "64", "--epochs", "100000"];
+    let (status, said) = terminated(&dir, "cifar10", &args, "epoch 1/");
+    assert!(status == Some(143) && said.contains("error: stopped after "), "{said}");
 
     let rows: String = (0..2000).map(|row| format!("{},{}\n", row * 37 % 101, row % 3 / 2)).collect();
     fs::write(place.path("rows.csv"), format!("x,y\n{rows}")).expect("there is room");

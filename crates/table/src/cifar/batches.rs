@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::{CifarLabels, CifarOptions};
 use crate::error::Error;
 use crate::error::SourceError;
-use crate::import::{ArchiveEnd, Input, Member, for_each_member};
+use crate::import::{ArchiveEnd, Input, Member, for_each_member, refuse_python_archive, refuse_python_folder};
 use crate::parts::open_file;
 use crate::remedy::{Expected, Remedy};
 use crate::source_identity::SourceIdentity;
@@ -38,6 +38,7 @@ impl Batches {
         let mut identity = SourceIdentity::new(path, &metadata);
         let names = options.labels.files(options.set);
         let place = if metadata.is_dir() {
+            refuse_python_folder(path)?;
             let files: Vec<PathBuf> = names.iter().map(|name| batch_in(path, name)).collect::<Result<_, _>>()?;
             identity = SourceIdentity { n_bytes: 0, ..identity };
             for file in &files {
@@ -172,5 +173,6 @@ fn is_tar(path: &Path) -> Result<bool, Error> {
     let input = Input::open(path)?;
     let io = |cause| Error::Io { path: path.to_owned(), action: input.action, cause };
     let n = std::io::copy(&mut input.bytes.take(263), &mut start).map_err(io)?;
+    refuse_python_archive(path, start.get_ref())?;
     Ok(n >= 262 && start.get_ref()[257..262] == *b"ustar")
 }

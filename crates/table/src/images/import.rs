@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::ImagesOptions;
-use super::decode::{Decoded, MAX_SIDE, NoImage, Shape, decode};
+use super::decode::{Decoded, MAX_SIDE, NoImage, Pixels, Shape, decode};
 use super::folder::{Listing, UNPACK, read_file};
 use super::options::{Channels, Orientation};
 use crate::dtype::DType;
@@ -140,6 +140,46 @@ impl ReadSource for ImagesOptions {
 impl ImagesOptions {
     fn origin_of(&self, source: SourceIdentity) -> Result<Origin, Error> {
         Origin::new(source, &Self { n_threads: 0, ..self.clone() }, self.like())
+    }
+}
+
+/// A decoded image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecodedImage {
+    /// Height, width and channels.
+    pub shape: [usize; 3],
+    /// The pixels in this order.
+    pub values: Vec<u8>,
+}
+
+impl ImagesOptions {
+    /// Decodes the PNG or JPEG file at `path` as an import with these options does.
+    ///
+    /// # Errors
+    /// [`Error::Source`] if it is no such image, or is damaged; [`Error::NotAFile`], [`Error::Io`].
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use brisk_table::{Channels, ImagesOptions};
+    ///
+    /// let options = ImagesOptions { channels: Channels::Rgb, size: Some([64, 64]), ..ImagesOptions::default() };
+    /// assert_eq!(options.decode("photo.jpg")?.shape, [64, 64, 3]);
+    /// # Ok::<(), brisk_table::Error>(())
+    /// ```
+    pub fn decode(&self, path: impl AsRef<Path>) -> Result<DecodedImage, Error> {
+        let path = path.as_ref();
+        check_size(self.size).map_err(|reason| reason.at(path))?;
+        // In no folder of a class, but the caller does not ask for a class.
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let job = Job { name, label: Some(0), bytes: Bytes::At(path.to_owned()) };
+        match decode_job(job, self, None, None).result {
+            Ok((_, Decoded::Image(Pixels { shape, values }))) => {
+                Ok(DecodedImage { shape: [shape.height, shape.width, shape.n_channels], values })
+            }
+            Ok((_, Decoded::OtherShape(_))) => unreachable!("no shape was expected"),
+            Err(Bad::Read(cause)) => Err(Error::Io { path: path.to_owned(), action: "read", cause }),
+            Err(bad) => Err(error_of(bad, path)),
+        }
     }
 }
 

@@ -60,7 +60,9 @@ fn has_end(file: &[u8]) -> bool {
 }
 
 fn damaged(error: DecodeErrors) -> NoImage {
-    NoImage::Damaged(format!("a JPEG image with an error ({error})"))
+    // Some messages of the decoder are of several lines, and it escapes their ends.
+    let error = error.to_string().replace("\\n", " ");
+    NoImage::Damaged(format!("a JPEG image with an error ({})", error.split_whitespace().collect::<Vec<_>>().join(" ")))
 }
 
 #[cfg(test)]

@@ -83,12 +83,14 @@ impl Tree {
         let is_part = |name: &String| PARTS.iter().any(|part| name.eq_ignore_ascii_case(part));
         let has_folders = |name: &String| files.iter().all(|path| path.get(depth) != Some(name) || path.len() > depth + 2);
         if names.len() > 1 && names.iter().all(|name| is_part(name) && has_folders(name)) {
-            let found: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
+            let mut found: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
+            // The training set comes first, since it determines the classes of the others.
+            found.sort_by_key(|name| !name.to_ascii_lowercase().starts_with("train"));
             return Err(SourceError::Unsupported {
                 part: "the folder".to_owned(),
                 found: format!("holds the parts of a data set, {}, and not classes", found.join(", ")),
                 way_out: format!(
-                    "import the folder of each part by itself, first {}",
+                    "import the folder of each part by itself, first {}, then the others like its table (`like`, `--like`)",
                     [root, &[found[0].to_owned()]].concat().join("/")
                 ),
             });

@@ -36,6 +36,7 @@ impl Format {
             return Err(SourceError::Unsupported { part, found, way_out: "open it as a `ShardedTable`".to_owned() }.at(path));
         }
         if path.is_dir() {
+            refuse_python_folder(path)?;
             return Ok(if has_batches(path)? { Self::Cifar } else { Self::Images });
         }
         let (mut start, _) = first_bytes(path, LOOKED_AT)?;
@@ -45,6 +46,12 @@ impl Format {
         let input = Input::open(path)?;
         start.clear();
         input.bytes.take(LOOKED_AT).read_to_end(&mut start).map_err(read_error(path, input.action))?;
+        refuse_python_archive(path, &start)?;
+        if let Some(known) = foreign(&start) {
+            let way_out = "convert it to .npy files or a Parquet file".to_owned();
+            let (part, found) = ("the file".to_owned(), format!("is {known}, which is not supported"));
+            return Err(SourceError::Unsupported { part, found, way_out }.at(path));
+        }
         let by_bytes = by_magic(&start)
             .or_else(|| is_svmlight(&start).then_some(Self::Svmlight))
             .or_else(|| is_tar(&start).then(|| by_first_member(&start)));
@@ -78,6 +85,46 @@ fn by_magic(start: &[u8]) -> Option<Format> {
     }
 }
 
+/// Well-known formats that are not imported.
+fn foreign(start: &[u8]) -> Option<&'static str> {
+    match start {
+        [0x89, b'H', b'D', b'F', b'\r', b'\n', 0x1a, b'\n', ..] => Some("an HDF5 file"),
+        // The protocol, and its first opcode: a frame, a mark, or an empty dict, list or tuple; or a module or a class.
+        [0x80, 2..=5, 0x95 | b'(' | b'}' | b']' | b')' | b'c' | 0x8c, ..] => Some("a pickle of Python"),
+        _ => None,
+    }
+}
+
+/// # Errors
+/// [`SourceError::Unsupported`] if the folder has the Python version of CIFAR.
+pub(crate) fn refuse_python_folder(path: &Path) -> Result<(), Error> {
+    let has = |name: &str| path.join(name).is_file();
+    if has("data_batch_1") && has("batches.meta") || path.join("cifar-10-batches-py").is_dir() {
+        return Err(python_version(path, "the folder", "cifar-10-binary.tar.gz"));
+    }
+    if has("train") && has("test") && has("meta") || path.join("cifar-100-python").is_dir() {
+        return Err(python_version(path, "the folder", "cifar-100-binary.tar.gz"));
+    }
+    Ok(())
+}
+
+/// # Errors
+/// [`SourceError::Unsupported`] if the archive that begins with `start` has the Python version of CIFAR.
+pub(crate) fn refuse_python_archive(path: &Path, start: &[u8]) -> Result<(), Error> {
+    match first_member(start).filter(|_| is_tar(start)) {
+        Some(name) if name.starts_with("cifar-10-batches-py") => {
+            Err(python_version(path, "the archive", "cifar-10-binary.tar.gz"))
+        }
+        Some(name) if name.starts_with("cifar-100-python") => Err(python_version(path, "the archive", "cifar-100-binary.tar.gz")),
+        _ => Ok(()),
+    }
+}
+
+fn python_version(path: &Path, part: &str, binary: &str) -> Error {
+    let (part, found) = (part.to_owned(), "has the Python version of CIFAR, of pickles".to_owned());
+    SourceError::Unsupported { part, found, way_out: format!("download the binary version, {binary}") }.at(path)
+}
+
 /// By the last extension that is known: `data_batch_1.bin.xz` is a `.bin`.
 fn by_name(name: &str) -> Option<Format> {
     let endings = name.split('.').skip(1).filter(|ending| !matches!(*ending, "gz" | "xz" | "zst"));
@@ -94,10 +141,16 @@ fn by_name(name: &str) -> Option<Format> {
 
 /// CIFAR's own archives have a folder `cifar-10-batches-bin` or `cifar-100-binary`, and batches in it.
 fn by_first_member(start: &[u8]) -> Format {
-    let end = start.iter().take(100).position(|&byte| byte == 0).unwrap_or(100);
-    let name = String::from_utf8_lossy(&start[..end]).to_ascii_lowercase();
+    let name = first_member(start).unwrap_or_default();
     let is_of_cifar = name.starts_with("cifar-10") || name.ends_with(".bin");
     if is_of_cifar { Format::Cifar } else { Format::Images }
+}
+
+/// The name of the first member of a tar archive, in lower case.
+fn first_member(start: &[u8]) -> Option<String> {
+    let field = start.get(..100)?;
+    let end = field.iter().position(|&byte| byte == 0).unwrap_or(field.len());
+    Some(String::from_utf8_lossy(&field[..end]).to_ascii_lowercase())
 }
 
 fn is_tar(start: &[u8]) -> bool {

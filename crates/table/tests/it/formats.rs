@@ -48,6 +48,38 @@ fn what_nobody_knows() {
 }
 
 #[test]
+fn known_formats_that_are_not_imported_are_named() {
+    #[track_caller]
+    fn check(path: &Path, words: &[&str]) {
+        let error = Format::detect(path).unwrap_err().to_string();
+        words.iter().for_each(|word| assert!(error.contains(word), "no `{word}` in: {error}"));
+    }
+    let (folder, _) = crate::scratch();
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("rows.h5"), b"\x89HDF\r\n\x1a\n\0\0").unwrap();
+    check(&path("rows.h5"), &["is an HDF5 file", ".npy"]);
+    fs::write(path("rows.pkl"), b"\x80\x04\x95\x10\0\0\0\0\0\0\0}").unwrap();
+    check(&path("rows.pkl"), &["is a pickle of Python", ".npy"]);
+
+    for (names, binary) in [
+        (&["data_batch_1", "batches.meta"][..], "cifar-10-binary.tar.gz"),
+        (&["train", "test", "meta"], "cifar-100-binary.tar.gz"),
+    ] {
+        let python = path(binary);
+        fs::create_dir(&python).unwrap();
+        names.iter().for_each(|name| fs::write(python.join(name), [0x80, 2, b'}']).unwrap());
+        check(&python, &["the Python version of CIFAR", &format!("download the binary version, {binary}")]);
+    }
+    let mut header = [0_u8; 512];
+    header[..20].copy_from_slice(b"cifar-10-batches-py/");
+    header[257..262].copy_from_slice(b"ustar");
+    fs::write(path("cifar-10-python.tar"), header).unwrap();
+    check(&path("cifar-10-python.tar"), &["the Python version of CIFAR", "cifar-10-binary.tar.gz"]);
+    let error = import(path("cifar-10-python.tar"), path("t"), &brisk_table::CifarOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("the Python version of CIFAR"), "{error}");
+}
+
+#[test]
 fn folders_and_archives() {
     let (folder, _) = crate::scratch();
     assert_eq!(Format::detect(folder.path()).unwrap(), Format::Images);

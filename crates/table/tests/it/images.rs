@@ -218,6 +218,7 @@ fn jpeg_images_that_are_cut_short_are_errors() {
             fs::write(&path, &image[..n_bytes]).unwrap();
             let message = table_of(folder.path(), ImagesOptions::default()).unwrap_err();
             assert!(message.contains(name) && message.contains("found a JPEG image"), "{n_bytes} bytes: {message}");
+            assert!(!message.contains('\\') && !message.contains('\n'), "{n_bytes} bytes: {message}");
         }
         // Bytes after an image are not part of it, and bytes between segments are ignored.
         let tables = image.windows(2).position(|bytes| bytes == [0xff, 0xdb]).unwrap();
@@ -421,7 +422,22 @@ fn a_folder_and_its_archive_have_the_same_classes() {
         write(&parts, name, (2, 1), ExtendedColorType::Rgb8, &[9; 6]);
     }
     let message = table_of(&parts, ImagesOptions::default()).unwrap_err();
-    assert!(message.contains("test, train") && message.contains("by itself"), "{message}");
+    assert!(message.contains("a data set, train, test, and") && message.contains("first train, then the others"), "{message}");
+}
+
+#[test]
+fn one_image_is_decoded_as_in_an_import() {
+    let (folder, _) = crate::scratch();
+    write(folder.path(), "a/1.png", (40, 30), ExtendedColorType::Rgb8, &waves([30, 40], 3));
+    let options = ImagesOptions { size: Some([6, 8]), channels: Channels::Grey, ..ImagesOptions::default() };
+    let image = options.decode(folder.path().join("a/1.png")).unwrap();
+    let (_, table) = table_of(folder.path(), options.clone()).unwrap();
+    assert_eq!((image.shape, &image.values[..]), ([6, 8, 1], table.rows::<u8>(0..1).unwrap()));
+    fs::write(folder.path().join("a/2.png"), "no image").unwrap();
+    for (name, words) in [("a/2.png", "other first bytes"), ("a/3.png", "a/3.png"), ("a", "a")] {
+        let error = options.decode(folder.path().join(name)).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
 }
 
 #[test]

@@ -15,6 +15,13 @@ pub(super) fn written(checkpoint: Option<&Path>) -> String {
     checkpoint.map_or("no checkpoint was written".to_owned(), |path| format!("a checkpoint was written to {}", path.display()))
 }
 
+pub(super) fn stopped_early(n_epochs: usize) -> String {
+    match n_epochs {
+        0 => "stopped before the end of the first epoch".to_owned(),
+        n => format!("stopped after {}, before the first validation", count(n, "epoch")),
+    }
+}
+
 /// The reason of a problem with an object, which it names.
 pub(crate) fn naming(object: &str, reason: &str) -> String {
     if reason.contains(object) { reason.to_owned() } else { format!("{object}: {reason}") }

@@ -204,7 +204,7 @@ impl Training<'_> {
                 return Err(Error::Setting { name: "metric", found, expected });
             }
             let checkpoint = outputs.folder.as_ref().filter(|_| is_resumable).map(RunFolder::last);
-            return Err(Error::NoEpoch { checkpoint });
+            return Err(Error::NoEpoch { n_epochs: run.n_epochs, checkpoint });
         };
         let view = RunView { epoch: run.n_epochs, n_steps: run.n_steps, ..self.view() };
         self.notify_best(&best, &report.history, view, valid, outputs)?;

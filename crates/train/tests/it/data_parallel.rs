@@ -199,8 +199,8 @@ fn a_panic_and_an_error_end_the_others() {
     };
     let panicked = end(|| panic!("a shelf fell over")).expect_err("it panicked").to_string();
     assert_eq!(panicked, "rank 1 failed: a shelf fell over; the run ends, start again from the last checkpoint");
-    let failed = end(|| Err(Error::NoEpoch { checkpoint: None })).expect_err("it failed").to_string();
-    assert_eq!(failed, Error::NoEpoch { checkpoint: None }.to_string(), "the error of the one that failed first");
+    let failed = end(|| Err(Error::NoEpoch { n_epochs: 0, checkpoint: None })).expect_err("it failed").to_string();
+    assert_eq!(failed, Error::NoEpoch { n_epochs: 0, checkpoint: None }.to_string(), "the error of the one that failed first");
     let seen = seen.into_inner().expect("no panic held it");
     assert_eq!(seen.len(), 2, "the other saw both");
     assert!(seen[1].starts_with("rank 1 failed: stopped before the end"), "{seen:?}");

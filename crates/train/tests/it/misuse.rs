@@ -476,8 +476,9 @@ fn settings_without_effect_are_said() -> Result<(), Error> {
     config.accumulate = 3;
     assert_eq!(without_effect(&fit(&mut trainer().config(config).folder(&folder))?), [""; 0]);
     let names = ["no".to_owned(), "yes".to_owned()];
-    let trainer = || trainer().class_names(&names).report_panels(|_| Ok(Vec::new())).resume_anyway(&[ResumeMismatch::Rows]);
-    assert_eq!(without_effect(&fit(&mut trainer())?), ["class_names", "report_panels", "resume_anyway"]);
+    let trainer = || trainer().class_names(&names).report_panels(|_| Ok(Vec::new())).report_settings([("a".into(), "1".into())]);
+    let trainer = || trainer().resume_anyway(&[ResumeMismatch::Rows]);
+    assert_eq!(without_effect(&fit(&mut trainer())?), ["class_names", "report_panels", "report_settings", "resume_anyway"]);
     let mut reported = trainer().report(folder.path().join("report.html")).resume_anyway(&ResumeMismatch::ALL);
     let checkpoint = Checkpoint::load(folder.last())?;
     let resumed = reported.resume(&mut line(), &checkpoint, &Binary::new(), &rows(48), &rows(20))?;

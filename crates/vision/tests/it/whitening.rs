@@ -54,6 +54,21 @@ fn whitened_patches_are_uncorrelated_with_variance_1() {
 }
 
 #[test]
+fn directions_without_variance_have_no_filters() {
+    let device = Device::cpu().expect("the CPU");
+    let mut images = images(100);
+    // The second channel is constant.
+    images.iter_mut().skip(1).step_by(2).for_each(|value| *value = 0.0);
+    let filters = PATCHES.covariance(&device, &images).expect("a covariance").filters(5e-4);
+    let (first, second): (Vec<f32>, Vec<f32>) = filters.chunks(2).map(|pixel| (pixel[0], pixel[1])).unzip();
+    assert!(first.chunks(4).all(|filter| filter.iter().any(|value| value.abs() > 0.01)), "{filters:?}");
+    assert!(second.iter().all(|value| value.abs() < 1e-3), "{filters:?}");
+    assert_eq!(filters[32..], filters[..32], "four of eight directions vary");
+    let constant = PATCHES.covariance(&device, &[0.0; 120]).expect("a covariance").filters(5e-4);
+    assert_eq!(constant, [0.0; 64], "nothing varies");
+}
+
+#[test]
 fn negatives_come_after_the_filters() {
     let device = Device::cpu().expect("the CPU");
     let covariance = PATCHES.covariance(&device, &images(3)).expect("a covariance");

@@ -1,5 +1,5 @@
 use anyhow::Result;
-use brisk_vision::{Flip, Recipe, View};
+use brisk_vision::{Flip, Mixing, Rates, Recipe, View};
 use clap::{Args, ValueEnum};
 
 use super::MixingOptions;
@@ -40,6 +40,15 @@ pub enum RecipeName {
 }
 
 impl RecipeName {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Page => "page",
+            Self::Airbench => "airbench",
+            Self::Muon => "muon",
+        }
+    }
+
     /// The recipe at its full width.
     pub fn recipe(self) -> Recipe {
         match self {
@@ -63,6 +72,20 @@ pub fn check_ghost_batches(recipe: &Recipe, option: &str, batch_rows: usize) -> 
     Ok(())
 }
 
+/// Checks that `n_epochs` of the recipe over `n_rows` images, as `--epochs` says, are at least a step.
+///
+/// # Errors
+/// If they are less.
+pub fn check_steps(recipe: &Recipe, n_epochs: f64, n_rows: usize) -> Result<()> {
+    let epoch_steps = recipe.epoch_steps(n_rows);
+    anyhow::ensure!(
+        n_epochs * epoch_steps as f64 >= 0.999,
+        "--epochs {n_epochs}: an epoch has {epoch_steps} steps, and this is less than one; pass {:.3} or more",
+        1.0 / epoch_steps as f64
+    );
+    Ok(())
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FlipName {
     /// Never
@@ -81,7 +104,8 @@ impl RecipeOptions {
     pub fn recipe(&self, image: [usize; 3], n_classes: usize) -> Result<Recipe> {
         let recipe = self.recipe.recipe();
         let recipe = if self.full { recipe } else { recipe.narrow() };
-        let mut recipe = recipe.for_images(image, n_classes)?;
+        let recipe = recipe.for_images(image, n_classes);
+        let mut recipe = recipe.map_err(|error| anyhow::anyhow!("{error} (`--size`)"))?;
         let augmentation = &mut recipe.augmentation;
         augmentation.flip = match self.flip {
             Some(FlipName::Never) => Flip::Never,
@@ -116,6 +140,49 @@ impl RecipeOptions {
     /// epochs are worse.
     pub fn ends_with_average(&self) -> bool {
         self.recipe == RecipeName::Airbench
+    }
+
+    /// The name of the recipe.
+    pub fn name(&self) -> RecipeName {
+        self.recipe
+    }
+
+    /// What a report says of `recipe`, which these options have selected.
+    pub fn settings(&self, recipe: &Recipe) -> Vec<(String, String)> {
+        let optimizer = match &recipe.rates {
+            Rates::Page { peak, .. } => format!("SGD with Nesterov momentum, rate up to {peak:.4}"),
+            Rates::Airbench { peak, .. } => format!("SGD with Nesterov momentum and Lookahead, rate up to {peak:.4}"),
+            Rates::Muon { filters, head, biases, .. } => format!(
+                "Muon for the filters, rate {filters:.4}; SGD with Nesterov momentum for the head, rate {head:.4}, and biases, rate {biases:.4}; the learning rate is a factor of these"
+            ),
+            other => format!("{other:?}"),
+        };
+        let [height, width, n_channels] = recipe.image();
+        let augmentation = &recipe.augmentation;
+        let flip = match augmentation.flip {
+            Flip::Never => "not mirrored".to_owned(),
+            Flip::Random => "mirrored at random".to_owned(),
+            Flip::Alternating => "mirrored in every second epoch".to_owned(),
+            other => format!("{other:?}"),
+        };
+        let mixing = match recipe.mixing {
+            None => String::new(),
+            Some(Mixing::CutMix { alpha }) => format!(", CutMix {alpha}"),
+            Some(Mixing::Mixup { alpha }) => format!(", Mixup {alpha}"),
+            Some(other) => format!(", {other:?}"),
+        };
+        let settings = [
+            ("recipe", format!("{}, {}", self.recipe.name(), if self.full { "full width" } else { "narrow" })),
+            ("optimizer", optimizer),
+            ("images", format!("{height} x {width} pixels of {n_channels} channels")),
+            (
+                "augmentation",
+                format!("{flip}, shifted by up to {} pixels, cutout {}{mixing}", augmentation.pad, augmentation.cutout),
+            ),
+            ("label smoothing", recipe.label_smoothing.to_string()),
+            ("epochs", recipe.n_epochs.to_string()),
+        ];
+        settings.map(|(name, value)| (name.to_owned(), value)).into()
     }
 
     /// Whether the network has its full width.

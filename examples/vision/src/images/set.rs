@@ -7,10 +7,21 @@ use brisk_table::{DType, ImagesOptions, Table, Typed, printable};
 use brisk_train::{Standardisation, StopFlag};
 
 use super::KeepTables;
-use super::source::{self, Tables};
+use super::source::{self, Sets, Tables};
 
 /// A subset of the images of a table, as bytes.
 pub type ImageRows<'t> = Subset<Typed<'t, Table, u8>>;
+
+/// The images of a run.
+#[derive(Debug)]
+pub struct Split<'t> {
+    /// To train on.
+    pub train: ImageRows<'t>,
+    /// To choose the best epoch with.
+    pub valid: ImageRows<'t>,
+    /// To score that epoch with once, if the data set has such images.
+    pub test: Option<ImageRows<'t>>,
+}
 
 /// A data set of images, each of one class.
 #[derive(Debug)]
@@ -21,7 +32,7 @@ pub struct ImageSet {
     labels: Vec<f32>,
 }
 
-/// The fraction of the training images that is held out for validation if there is no test set.
+/// The fraction of the training images that is held out for validation if the data set has no images for that.
 const HELD_OUT: f64 = 0.1;
 
 impl ImageSet {
@@ -31,7 +42,7 @@ impl ImageSet {
     ///
     /// # Errors
     /// If they cannot be read, with a remedy in terms of the examples' options; if rows are not images of bytes, if there are
-    /// fewer than two classes, or if the test set has images of another shape or other classes; if a stop was requested.
+    /// fewer than two classes, or if another set has images of another shape or other classes; if a stop was requested.
     pub fn open(data: &Path, images: ImagesOptions, keep: KeepTables<'_>, stop: &StopFlag) -> Result<Self> {
         Self::of(source::open(data, &images, keep, stop)?)
     }
@@ -41,15 +52,16 @@ impl ImageSet {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn of_table(table: Table) -> Result<Self> {
-        Self::of(Tables { data: table.path().to_owned(), train: table, test: None })
+        Self::of(Tables { data: table.path().to_owned(), sets: Sets::of_train(table) })
     }
 
     fn of(tables: Tables) -> Result<Self> {
         let data = printable(&tables.data).to_string();
-        let image = image_of(&data, &tables.train)?;
-        let labels = labels_of(&data, &tables.train)?;
+        let Sets { train, valid, test } = &tables.sets;
+        let image = image_of(&data, train)?;
+        let labels = labels_of(&data, train)?;
         let n_found = labels.iter().fold(0.0_f32, |n, label| n.max(label + 1.0)) as usize;
-        let named = tables.train.classes();
+        let named = train.classes();
         let classes: Vec<String> =
             if named.is_empty() { (0..n_found).map(|class| class.to_string()).collect() } else { named.to_vec() };
         let one = classes.first().map(|name| format!(" (`{}`)", printable(name))).unwrap_or_default();
@@ -60,31 +72,30 @@ impl ImageSet {
         check_labels(&data, &labels, classes.len())?;
         // Of classes with names, the import has told.
         if named.is_empty() {
-            let mut has_images = vec![false; classes.len()];
-            labels.iter().for_each(|&label| has_images[label as usize] = true);
-            if let Some(class) = has_images.iter().position(|has_images| !has_images) {
-                let n_empty = has_images.iter().filter(|has_images| !**has_images).count();
+            let n_images = counts(&labels, classes.len());
+            if let Some(class) = n_images.iter().position(|&n| n == 0) {
+                let n_empty = n_images.iter().filter(|n| **n == 0).count();
                 print::note(format_args!(
                     "warning: {data}: {n_empty} of {} classes have no image, the first is class {class}; labels are numbered from 0, and `import --first-label` makes a table of others",
                     classes.len()
                 ));
             }
         }
-        if let Some(test) = &tables.test {
-            let data = format!("the test set of {data}");
-            let found = image_of(&data, test)?;
+        for (set, table) in [("validation", valid), ("test", test)] {
+            let Some(table) = table else { continue };
+            let data = format!("the {set} set of {data}");
+            let found = image_of(&data, table)?;
             ensure!(
                 found == image,
                 "{data}: images have shape {found:?}, expected {image:?} as in the training set; pass `--size` and `--channels`"
             );
-            let names = test.classes();
-            ensure!(
-                names.is_empty() || named.is_empty() || names == named,
-                "{data}: classes are {}, expected {} as in the training set",
-                listed(names),
-                listed(named)
-            );
-            check_labels(&data, &labels_of(&data, test)?, classes.len())?;
+            let names = table.classes();
+            if !names.is_empty() && !named.is_empty() && names != named {
+                let others: Vec<&String> = names.iter().filter(|name| !named.contains(name)).collect();
+                let others = if others.is_empty() { names.iter().collect() } else { others };
+                bail!("{data}: classes are {}, expected {} as in the training set", listed(others), listed(named));
+            }
+            check_labels(&data, &labels_of(&data, table)?, classes.len())?;
         }
         Ok(Self { tables, image, classes, labels })
     }
@@ -99,24 +110,21 @@ impl ImageSet {
         &self.classes
     }
 
-    /// Whether there is a test set.
-    pub fn has_test(&self) -> bool {
-        self.tables.test.is_some()
+    /// Whether the images to validate with were held out of the training set.
+    pub fn is_held_out(&self) -> bool {
+        self.tables.sets.valid.is_none()
     }
 
-    /// The images to train on and the images to validate with, which are the test set if there is one, otherwise a tenth of the
-    /// images of each class.
+    /// The images to train on, to validate with and to test with. If the data set has none to validate with, these are a tenth of
+    /// the training images of each class. Warns of classes that are not in all of them.
     ///
     /// # Errors
     /// If there are too few images to hold some out.
-    pub fn split(&self, seed: u64) -> Result<[ImageRows<'_>; 2]> {
-        let rows = self.tables.train.typed()?;
-        let [train, valid] = match &self.tables.test {
-            Some(test) => {
-                let [[train, _], [valid, _]] = [split(rows, seed, [1.0, 0.0])?, split(test.typed()?, seed, [1.0, 0.0])?];
-                [train, valid]
-            }
-            None => stratified_split(rows, &self.labels, seed, [1.0 - HELD_OUT, HELD_OUT])?,
+    pub fn split(&self, seed: u64) -> Result<Split<'_>> {
+        let Sets { train, valid, test } = &self.tables.sets;
+        let [train, valid] = match valid {
+            Some(valid) => [all(train, seed)?, all(valid, seed)?],
+            None => stratified_split(train.typed()?, &self.labels, seed, [1.0 - HELD_OUT, HELD_OUT])?,
         };
         ensure!(
             train.n_rows() > 0 && valid.n_rows() > 0,
@@ -124,8 +132,51 @@ impl ImageSet {
             printable(&self.tables.data),
             self.labels.len()
         );
-        Ok([train, valid])
+        let split = Split { train, valid, test: test.as_ref().map(|test| all(test, seed)).transpose()? };
+        self.warn_of_classes(&split)?;
+        Ok(split)
     }
+
+    fn warn_of_classes(&self, Split { train, valid, test }: &Split<'_>) -> Result<()> {
+        let counted = |rows: &ImageRows<'_>| -> Result<_> { Ok(counts(&brisk_loader::labels_of(rows)?, self.classes.len())) };
+        let (n_train, n_valid) = (counted(train)?, counted(valid)?);
+        let n_test = test.as_ref().map(counted).transpose()?;
+        let n_other = |class: usize| n_valid[class] + n_test.as_ref().map_or(0, |n_test| n_test[class]);
+        let data = printable(&self.tables.data);
+        let warn = |is_meant: &dyn Fn(usize) -> bool, words: &str| {
+            let named: Vec<&String> =
+                (0..self.classes.len()).filter(|&class| is_meant(class)).map(|class| &self.classes[class]).collect();
+            if !named.is_empty() {
+                print::note(format_args!("warning: {data}: {words}: {}", listed(named)));
+            }
+        };
+        warn(
+            &|class| n_train[class] == 0 && n_other(class) > 0,
+            "classes without an image to train on, which are always predicted wrongly",
+        );
+        let held_out = if self.is_held_out() { ", too few for a tenth to be held out" } else { "" };
+        let not_validated =
+            format!("classes without an image to validate with{held_out}, of which the validation accuracy says nothing");
+        warn(&|class| n_train[class] > 0 && n_valid[class] == 0, &not_validated);
+        if let Some(n_test) = &n_test {
+            let words = "classes without an image to test with, of which the test accuracy says nothing";
+            warn(&|class| n_train[class] > 0 && n_test[class] == 0, words);
+        }
+        Ok(())
+    }
+}
+
+/// All images of a table.
+fn all(table: &Table, seed: u64) -> Result<ImageRows<'_>> {
+    let [all, _] = split(table.typed()?, seed, [1.0, 0.0])?;
+    Ok(all)
+}
+
+/// The number of images of each class.
+fn counts(labels: &[f32], n_classes: usize) -> Vec<usize> {
+    let mut counts = vec![0; n_classes];
+    labels.iter().for_each(|&label| counts[label as usize] += 1);
+    counts
 }
 
 /// `n` of the images at random, or all if there are fewer, standardised as in training.
@@ -168,6 +219,11 @@ fn check_labels(data: &str, labels: &[f32], n_classes: usize) -> Result<()> {
     }
 }
 
-fn listed(names: &[String]) -> String {
-    names.iter().map(|name| format!("`{}`", printable(name))).collect::<Vec<_>>().join(", ")
+/// At most ten names.
+fn listed<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
+    const SHOWN: usize = 10;
+    let names: Vec<String> = names.into_iter().map(|name| format!("`{}`", printable(name))).collect();
+    let more = names.len().saturating_sub(SHOWN);
+    let shown = names[..names.len() - more].join(", ");
+    if more > 0 { format!("{shown} and {more} more") } else { shown }
 }

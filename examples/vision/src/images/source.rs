@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use brisk_table::{
-    CifarLabels, CifarOptions, CifarSet, Format, ImagesOptions, ImportOptions, Remedy, Table, import_with_progress, printable,
+    CifarLabels, CifarOptions, CifarSet, DType, Format, ImagesOptions, ImportOptions, Remedy, Table, import_with_progress,
+    printable,
 };
 use brisk_train::StopFlag;
 
@@ -18,26 +19,49 @@ use brisk_examples::print;
 pub enum KeepTables<'a> {
     /// In a temporary folder, for this run only.
     No,
-    /// As `train.safetensors` and `test.safetensors` in this folder, which later runs can open instead.
+    /// As `train.safetensors`, `valid.safetensors` and `test.safetensors` in this folder, which later runs can open instead.
     In(&'a Path),
 }
 
-/// A training set, and a test set if there is one.
+/// A training set, and sets to validate and to test with if there are any.
 #[derive(Debug)]
 pub(super) struct Tables {
     /// What the tables were made from, for messages.
     pub(super) data: PathBuf,
-    pub(super) train: Table,
-    pub(super) test: Option<Table>,
+    pub(super) sets: Sets<Table>,
+}
+
+/// What there is of each part of a data set.
+#[derive(Debug, PartialEq)]
+pub(super) struct Sets<T> {
+    pub(super) train: T,
+    pub(super) valid: Option<T>,
+    pub(super) test: Option<T>,
+}
+
+impl<T> Sets<T> {
+    /// Only a training set.
+    pub(super) fn of_train(train: T) -> Self {
+        Self { train, valid: None, test: None }
+    }
+
+    /// The result of `make` for each part, which gets the name of its table and, after the first, the result for the training
+    /// set.
+    fn try_map<U>(self, mut make: impl FnMut(T, &str, Option<&U>) -> Result<U>) -> Result<Sets<U>> {
+        let train = make(self.train, TRAIN, None)?;
+        let valid = self.valid.map(|valid| make(valid, VALID, Some(&train))).transpose()?;
+        let test = self.test.map(|test| make(test, TEST, Some(&train))).transpose()?;
+        Ok(Sets { train, valid, test })
+    }
 }
 
 /// What was found at a path.
 #[derive(Debug, PartialEq)]
 enum Source {
     /// Tables.
-    Tables { train: PathBuf, test: Option<PathBuf> },
+    Tables(Sets<PathBuf>),
     /// Files to import.
-    Files { train: Files, test: Option<Files> },
+    Files(Sets<Files>),
 }
 
 /// Files from which one table is made.
@@ -50,27 +74,34 @@ struct Files {
 
 /// The names of tables in a folder.
 const TRAIN: &str = "train.safetensors";
+const VALID: &str = "valid.safetensors";
 const TEST: &str = "test.safetensors";
 
-/// Names for the folder of a test set next to a folder `train`.
-const TEST_FOLDERS: [&str; 4] = ["test", "val", "valid", "validation"];
+/// The tables of [`KeepTables::In`].
+pub const KEPT_TABLES: [&str; 3] = [TRAIN, VALID, TEST];
+
+/// Names for the folders of the other sets next to a folder `train`.
+const VALID_FOLDERS: [&str; 3] = ["val", "valid", "validation"];
+const TEST_FOLDERS: [&str; 1] = ["test"];
 
 /// Opens the tables at `data`, or imports the files there.
 pub(super) fn open(data: &Path, images: &ImagesOptions, keep: KeepTables<'_>, stop: &StopFlag) -> Result<Tables> {
     let source = find(data)?;
-    let is_images = matches!(&source, Source::Files { train: Files { format: Format::Images, .. }, .. });
+    let is_images = matches!(&source, Source::Files(Sets { train: Files { format: Format::Images, .. }, .. }));
     if *images != ImagesOptions::default() && !is_images {
         bail!(
             "{}: `--size`, `--channels` and `--on-bad-file` are for folders and archives of images, and this is another format",
             printable(data)
         );
     }
-    let (train, test) = match source {
-        Source::Tables { train, test } => {
-            let test = test.map(Table::open).transpose()?;
-            return Ok(Tables { data: data.to_owned(), train: Table::open(train)?, test });
+    let files = match (source, keep) {
+        (Source::Tables(_), KeepTables::In(_)) => {
+            bail!("{}: found tables, which `--save-tables` would only copy; leave it out", printable(data));
         }
-        Source::Files { train, test } => (train, test),
+        (Source::Tables(sets), KeepTables::No) => {
+            return Ok(Tables { data: data.to_owned(), sets: sets.try_map(|path, _, _| Ok(Table::open(path)?))? });
+        }
+        (Source::Files(files), _) => files,
     };
     let scratch = match keep {
         KeepTables::No => tempfile::tempdir().context("cannot create a temporary folder")?,
@@ -80,20 +111,55 @@ pub(super) fn open(data: &Path, images: &ImagesOptions, keep: KeepTables<'_>, st
             tempfile::tempdir_in(folder).with_context(io)?
         }
     };
-    let imported = |files: &Files, name: &str| import(files, images, &scratch.path().join(name), stop);
-    let train = imported(&train, TRAIN)?;
-    let test = test.map(|test| imported(&test, TEST)).transpose()?;
+    let sets = files.try_map(|files, name, train: Option<&Table>| {
+        let dest = scratch.path().join(name);
+        let table = import(&files, images, &dest, stop)?;
+        // Folders of some of the classes: their labels are to be the numbers of these classes in the training set.
+        let is_of_some = |train: &&Table| {
+            let names = table.classes();
+            files.format == Format::Images
+                && table.row_shape() == train.row_shape()
+                && names != train.classes()
+                && names.iter().all(|name| train.classes().contains(name))
+        };
+        match train.filter(is_of_some) {
+            None => Ok(table),
+            Some(train) => {
+                drop(table);
+                let like = Some(train.path().to_owned());
+                import(&files, &ImagesOptions { like, ..images.clone() }, &dest, stop)
+            }
+        }
+    })?;
     if let KeepTables::In(folder) = keep {
-        // Both are complete. The training set is moved last, because later runs check for it.
+        // All are complete. The training set is moved last, because later runs check for it.
         let stale = folder.join(TRAIN);
-        let moved = remove(&stale).and_then(|()| match &test {
-            Some(_) => fs::rename(scratch.path().join(TEST), folder.join(TEST)),
-            None => remove(&folder.join(TEST)),
-        });
+        let kept = |name: &str, table: &Option<Table>| match table {
+            Some(_) => fs::rename(scratch.path().join(name), folder.join(name)),
+            None => remove(&folder.join(name)),
+        };
+        let moved = remove(&stale).and_then(|()| kept(VALID, &sets.valid)).and_then(|()| kept(TEST, &sets.test));
         let moved = moved.and_then(|()| fs::rename(scratch.path().join(TRAIN), &stale));
         moved.with_context(|| format!("{}: cannot move the tables there", printable(folder)))?;
     }
-    Ok(Tables { data: data.to_owned(), train, test })
+    Ok(Tables { data: data.to_owned(), sets })
+}
+
+/// Checks that `folder` has no files, by the names of tables to keep, that are not tables of images.
+///
+/// # Errors
+/// If it has one.
+pub fn check_kept(folder: &Path) -> Result<()> {
+    for path in KEPT_TABLES.map(|name| folder.join(name)).iter().filter(|path| path.symlink_metadata().is_ok()) {
+        let is_images = |table: Table| table.dtype() == DType::U8 && matches!(table.row_shape(), [_, _] | [_, _, _]);
+        if !Table::open(path).is_ok_and(is_images) {
+            bail!(
+                "{}: --save-tables would replace this file, which is not a table of images; choose another folder",
+                printable(path)
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Removes a file that may not exist.
@@ -132,6 +198,7 @@ fn remedy(remedy: Remedy) -> Option<&'static str> {
         Remedy::ConvertChannels | Remedy::ScaleImages | Remedy::Correct | Remedy::RemoveFile | Remedy::MoveToClass => {
             return words_of_import(remedy);
         }
+        Remedy::NameFormat => "pass a folder or archive of images, files of MNIST or CIFAR, or a table",
         _ => "import it with the example import",
     })
 }
@@ -144,12 +211,12 @@ fn find(data: &Path) -> Result<Source> {
         return find_in_folder(data);
     }
     if data.extension().is_some_and(|extension| extension == "safetensors") {
-        return Ok(Source::Tables { train: data.to_owned(), test: None });
+        return Ok(Source::Tables(Sets::of_train(data.to_owned())));
     }
-    let format = Format::detect(data)?;
+    let format = detected(data)?;
     match format {
-        Format::Images => Ok(files(data, None, format)),
-        Format::Idx => Ok(files(data, test_images_of(data), format)),
+        Format::Images => Ok(files(data, [None, None], format)),
+        Format::Idx => Ok(files(data, [None, test_images_of(data)], format)),
         Format::Cifar => {
             let name = data.file_name().unwrap_or_default().to_string_lossy();
             let labels = if name.contains("100") || name.starts_with("train.bin") { CifarLabels::Fine } else { CifarLabels::Ten };
@@ -169,38 +236,43 @@ fn find_in_folder(folder: &Path) -> Result<Source> {
     names.sort_unstable();
     let has = |name: &str| names.iter().any(|found| found == name);
     if has(TRAIN) {
-        let test = has(TEST).then(|| folder.join(TEST));
-        return Ok(Source::Tables { train: folder.join(TRAIN), test });
+        let other = |name| has(name).then(|| folder.join(name));
+        return Ok(Source::Tables(Sets { train: folder.join(TRAIN), valid: other(VALID), test: other(TEST) }));
     }
     let training: Vec<&str> =
         names.iter().map(String::as_str).filter(|name| name.contains("train-images") && name.contains("idx3")).collect();
     match training.as_slice() {
         [] => {}
-        [train] => return Ok(files(&folder.join(train), test_images_of(&folder.join(train)), Format::Idx)),
+        [train] => return Ok(files(&folder.join(train), [None, test_images_of(&folder.join(train))], Format::Idx)),
         several => {
             bail!("{}: found several training sets: {}; name the file of one of them", printable(folder), several.join(", "))
         }
     }
-    if Format::detect(folder)? == Format::Cifar {
+    if detected(folder)? == Format::Cifar {
         let labels = if names.iter().any(|name| name.starts_with("train.bin")) { CifarLabels::Fine } else { CifarLabels::Ten };
         let has_test = names.iter().any(|name| name.starts_with("test"));
         return Ok(cifar(folder, labels, has_test));
     }
     if folder.join("train").is_dir() {
-        let test = TEST_FOLDERS.iter().map(|name| folder.join(name)).find(|path| path.is_dir());
-        return Ok(files(&folder.join("train"), test, Format::Images));
+        let other = |names: &[&str]| names.iter().map(|name| folder.join(name)).find(|path| path.is_dir());
+        return Ok(files(&folder.join("train"), [other(&VALID_FOLDERS), other(&TEST_FOLDERS)], Format::Images));
     }
-    Ok(files(folder, None, Format::Images))
+    Ok(files(folder, [None, None], Format::Images))
 }
 
-fn files(train: &Path, test: Option<PathBuf>, format: Format) -> Source {
+/// The format of a source.
+fn detected(path: &Path) -> Result<Format> {
+    Format::detect(path).map_err(|error| anyhow!(in_words_of(&error, remedy)))
+}
+
+fn files(train: &Path, [valid, test]: [Option<PathBuf>; 2], format: Format) -> Source {
     let of = |path: PathBuf| Files { path, format, cifar: CifarOptions::default() };
-    Source::Files { train: of(train.to_owned()), test: test.map(of) }
+    Source::Files(Sets { train: of(train.to_owned()), valid: valid.map(of), test: test.map(of) })
 }
 
 fn cifar(path: &Path, labels: CifarLabels, has_test: bool) -> Source {
     let of = |set| Files { path: path.to_owned(), format: Format::Cifar, cifar: CifarOptions { labels, set } };
-    Source::Files { train: of(CifarSet::Train), test: has_test.then(|| of(CifarSet::Test)) }
+    Source::Files(Sets { test: has_test.then(|| of(CifarSet::Test)), ..Sets::of_train(of(CifarSet::Train)) })
 }
 
 /// The test images that belong to a training set: `t10k-images…` for MNIST, `…-test-images…` for EMNIST.
@@ -228,32 +300,35 @@ mod tests {
         dir
     }
 
-    /// What is found in a folder with these entries: the names of the training and the test set, and the format.
+    /// What is found in a folder with these entries: the names of the training, the validation and the test set, and the format.
     #[track_caller]
-    fn check(names: &[&str], train: &str, test: Option<&str>, format: Option<Format>) {
+    fn check(names: &[&str], train: &str, others: [Option<&str>; 2], format: Option<Format>) {
         let dir = folder(names);
         let path = |name: &str| if name.is_empty() { dir.path().to_owned() } else { dir.path().join(name) };
         let found = match find(dir.path()).expect("it is known") {
-            Source::Tables { train, test } => (train, test, None),
-            Source::Files { train, test } => (train.path, test.map(|test| test.path), Some(train.format)),
+            Source::Tables(Sets { train, valid, test }) => (train, [valid, test], None),
+            Source::Files(Sets { train, valid, test }) => {
+                (train.path, [valid, test].map(|set| set.map(|files| files.path)), Some(train.format))
+            }
         };
-        assert_eq!(found, (path(train), test.map(path), format));
+        assert_eq!(found, (path(train), others.map(|name| name.map(path)), format));
     }
 
     #[test]
     fn data_sets_are_known_by_the_names_of_their_files() {
         let mnist = ["train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz", "t10k-images-idx3-ubyte.gz"];
-        check(&mnist, mnist[0], Some(mnist[2]), Some(Format::Idx));
-        check(&mnist[..1], mnist[0], None, Some(Format::Idx));
+        check(&mnist, mnist[0], [None, Some(mnist[2])], Some(Format::Idx));
+        check(&mnist[..1], mnist[0], [None; 2], Some(Format::Idx));
         let emnist = ["emnist-letters-train-images-idx3-ubyte", "emnist-letters-test-images-idx3-ubyte"];
-        check(&emnist, emnist[0], Some(emnist[1]), Some(Format::Idx));
-        check(&["data_batch_1.bin.xz", "test_batch.bin.xz"], "", Some(""), Some(Format::Cifar));
-        check(&["data_batch_1.bin"], "", None, Some(Format::Cifar));
-        check(&["train.bin", "test.bin"], "", Some(""), Some(Format::Cifar));
-        check(&["cats/", "dogs/"], "", None, Some(Format::Images));
-        check(&["train/", "val/"], "train", Some("val"), Some(Format::Images));
-        check(&[TRAIN, TEST], TRAIN, Some(TEST), None);
-        check(&[TRAIN], TRAIN, None, None);
+        check(&emnist, emnist[0], [None, Some(emnist[1])], Some(Format::Idx));
+        check(&["data_batch_1.bin.xz", "test_batch.bin.xz"], "", [None, Some("")], Some(Format::Cifar));
+        check(&["data_batch_1.bin"], "", [None; 2], Some(Format::Cifar));
+        check(&["train.bin", "test.bin"], "", [None, Some("")], Some(Format::Cifar));
+        check(&["cats/", "dogs/"], "", [None; 2], Some(Format::Images));
+        check(&["train/", "val/"], "train", [Some("val"), None], Some(Format::Images));
+        check(&["train/", "validation/", "test/"], "train", [Some("validation"), Some("test")], Some(Format::Images));
+        check(&[TRAIN, VALID, TEST], TRAIN, [Some(VALID), Some(TEST)], None);
+        check(&[TRAIN], TRAIN, [None; 2], None);
     }
 
     #[test]
@@ -261,8 +336,8 @@ mod tests {
         let labels = |name: &str| {
             let dir = folder(&[name]);
             match find(dir.path()).expect("it is known") {
-                Source::Files { train, .. } => train.cifar.labels,
-                tables @ Source::Tables { .. } => panic!("{name}: {tables:?}"),
+                Source::Files(Sets { train, .. }) => train.cifar.labels,
+                tables @ Source::Tables(_) => panic!("{name}: {tables:?}"),
             }
         };
         assert_eq!((labels("data_batch_1.bin"), labels("train.bin.xz")), (CifarLabels::Ten, CifarLabels::Fine));
