@@ -198,8 +198,8 @@ fn check_folder(
     let folder = tempfile::tempdir().expect("a temporary folder");
     model.save(folder.path())?;
     let loaded = TabularModel::load(folder.path())?;
-    assert_eq!(loaded.network(), model.network());
-    assert_eq!(loaded.predictor(&cpu(1))?.predict(columns, all)?.numbers(), predicted.numbers());
+    assert_eq!(loaded.network(), model.network(), "the same network");
+    assert_eq!(loaded.predictor(&cpu(1))?.predict(columns, all)?.numbers(), predicted.numbers(), "the same predictions");
 
     let path = folder.path().join("model.json");
     let text = std::fs::read_to_string(&path).expect("it was written");
