@@ -140,6 +140,8 @@ impl Description {
                     }
                     NumberEmbedding::Periodic { n_frequencies, std, .. } | NumberEmbedding::Pbld { n_frequencies, std, .. } => {
                         require(*std > 0.0 && std.is_finite(), "network.numbers.std", "a number above 0")?;
+                        let is_pbld = matches!(numbers, NumberEmbedding::Pbld { .. });
+                        require(!is_pbld || numbers.dim() > 1, "network.numbers.dim", "at least 2: a wave, and the number")?;
                         *n_frequencies
                     }
                 };

@@ -178,7 +178,10 @@ fn settings_that_do_not_fit_are_refused() {
     let two = ["--data", ".", "--narrow", "--batch-rows", "32", "--epochs", "1"];
     check(&example(&[&two[..], &["--steps", "3"]].concat()), &["--steps 3", "2 steps"]);
     check(&example(&[&two[..], &["--epochs", "0.1"]].concat()), &["--epochs 0.1", "2 steps", "0.500 or more"]);
-    check(&example(&[&two[..], &["--report", "test.safetensors"]].concat()), &["--report names the same file as the tables"]);
+    check(
+        &example(&[&two[..], &["--report", "test.safetensors"]].concat()),
+        &["test.safetensors", "--report names a file in the folder --data"],
+    );
     fs::create_dir(folder.path().join("python")).expect("it can be created");
     for name in ["data_batch_1", "batches.meta"] {
         fs::write(folder.path().join("python").join(name), [0x80, 2]).expect("it can be written");

@@ -67,13 +67,13 @@ fn an_effort_keeps_the_networks_that_are_best_together() {
         let (output, stderr) = place.run("tabular", &[&args[..], &small].concat());
         assert!(output.status.success(), "{stderr}");
         let shown = String::from_utf8(output.stdout).expect("results are UTF-8");
-        assert_eq!(stderr.contains("network 2 of at most 10, a linear model"), effort == "best", "{stderr}");
+        assert_eq!(stderr.contains("network 2 of at most 11, a linear model"), effort == "best", "{stderr}");
         let n_estimates = stderr.lines().filter(|line| line.starts_with("about ") && line.ends_with(" to go")).count();
         let results = place.json("out.json");
         let weights: Vec<f64> = results["weights"].as_array().expect("weights").iter().filter_map(|x| x.as_f64()).collect();
         assert_eq!(
             (weights.len(), shown.contains("networks"), n_estimates),
-            if effort == "quick" { (1, false, 0) } else { (10, true, 9) },
+            if effort == "quick" { (1, false, 0) } else { (11, true, 10) },
             "{shown}"
         );
         assert!((weights.iter().sum::<f64>() - 1.0).abs() < 1e-5 && results["temperature"].as_f64() > Some(0.0), "{results}");
