@@ -1,6 +1,5 @@
 //! How twins use the processor: a team of threads, blocks of work, vector instructions and caches.
 
-pub(crate) mod aligned;
 pub(crate) mod blocks;
 pub(crate) mod room;
 pub(crate) mod streaming;

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![warn(clippy::cast_possible_truncation)]
 
+mod aligned;
 mod arg;
 mod dtype;
 mod error;

@@ -2,7 +2,7 @@
 //! ([`stored_types`]).
 
 mod bf16_by_avx512;
-mod conversions;
 pub(crate) mod element;
 mod f16_by_avx512;
+mod halves;
 pub(crate) mod stored_types;

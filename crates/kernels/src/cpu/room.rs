@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use crate::cpu::aligned::{LINE_LEN, aligned_mut};
+use crate::aligned::{LINE_LEN, aligned_mut};
 use crate::cpu::vectorised::vectorised;
 use crate::storage::element::{Element, narrow, widen};
 

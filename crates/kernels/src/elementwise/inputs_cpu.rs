@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::cpu::aligned::AlignedFloats;
+use crate::aligned::AlignedFloats;
 use crate::cpu::vectorised::vectorised;
 use crate::expr::{BLOCK_LEN, Evaluator, Expr, Operand, hoist};
 use crate::kernel::floats::Floats;

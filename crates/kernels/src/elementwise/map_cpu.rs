@@ -5,7 +5,7 @@ use std::ops::Range;
 use half::{bf16, f16};
 use rayon::prelude::*;
 
-use crate::cpu::aligned::AlignedFloats;
+use crate::aligned::AlignedFloats;
 use crate::cpu::team::OnTeam;
 use crate::cpu::vectorised::vectorised;
 use crate::dtype::DType;

@@ -166,7 +166,8 @@ impl Expr {
         self.elu(SELU_ALPHA) * SELU_SCALE
     }
 
-    /// `x` above 0, else `alpha (e^(x / alpha) - 1)`; Barron 2017, arXiv:1704.07483. As in PyTorch, `x` is multiplied by `1 / alpha`.
+    /// `x` above 0, else `alpha (e^(x / alpha) - 1)`; Barron 2017, arXiv:1704.07483. As in PyTorch, the argument is `x` times the
+    /// reciprocal of `alpha`.
     pub fn celu(&self, alpha: f32) -> Self {
         self.le(0.0).select((self * (1.0 / alpha)).expm1() * alpha, self)
     }

@@ -12,7 +12,7 @@ use super::loops::{run_binary, run_choose, run_copy, run_gelu_slope};
 use super::tape::{Action, Source, Tape, Target};
 use super::unary::Unary;
 use super::vector;
-use crate::cpu::aligned::AlignedFloats;
+use crate::aligned::AlignedFloats;
 
 /// Elements of a block. One chain after another processes it, so it must stay in the L1 cache with all slots; but each chain of a
 /// block waits for memory at its start, so it should not be short either.

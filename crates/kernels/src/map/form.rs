@@ -125,8 +125,8 @@ impl Form {
         }
     }
 
-    /// Whether [`run`](Self::run) takes less time than an [`Evaluator`](crate::expr::Evaluator) for long slices. It does not where
-    /// it needs several loops itself.
+    /// Whether [`run`](Self::run) takes less time than an [`Evaluator`](crate::expr::Evaluator) for long slices. It does not
+    /// where it needs several loops itself.
     pub(crate) const fn is_faster_than_evaluator(self) -> bool {
         match self {
             Self::Forward(function) | Self::ScaledGradient(function, _) => {

@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 
-use crate::cpu::aligned::AlignedFloats;
+use crate::aligned::AlignedFloats;
 use crate::cpu::room::read_in_f32;
 use crate::cpu::team::OnTeam;
 use crate::cpu::vectorised::vectorised;

@@ -9,7 +9,7 @@ use std::arch::x86_64::{__m256bh, __m512, _mm512_cvtneps_pbh, _mm512_fpclass_ps_
 
 use half::bf16;
 
-use super::conversions::bf16_of_f32;
+use super::halves::bf16_of_f32;
 
 /// Elements of a vector.
 #[cfg(target_arch = "x86_64")]

@@ -3,7 +3,7 @@
 
 use half::f16;
 
-use super::conversions::{f16_of_f32, f32_of_f16};
+use super::halves::{f16_of_f32, f32_of_f16};
 
 /// `y = x` in f32.
 #[inline(always)]
@@ -38,7 +38,7 @@ mod avx512 {
     use pulp::x86::V4;
     use pulp::{NullaryFnOnce, cast};
 
-    use crate::storage::conversions::{f16_of_f32, f32_of_f16};
+    use crate::storage::halves::{f16_of_f32, f32_of_f16};
 
     /// Elements of a vector.
     const N: usize = 16;
