@@ -31,6 +31,7 @@ pub(crate) fn reduce_into<T: Element>(inputs: &[&[T]], op: ReduceOp, out: &mut [
 }
 
 /// Turns sums over ranks into means.
+#[cfg(feature = "mpi")]
 pub(crate) fn means_of_sums<T: Element>(sums: &mut [T], n_ranks: usize) {
     let share = share(ReduceOp::Mean, n_ranks);
     vectorised(
