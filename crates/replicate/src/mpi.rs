@@ -67,8 +67,8 @@ pub struct MpiConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SumOrder {
     /// Along the same binary tree as [`Threads`](crate::Threads): bit-identical on every engine and in every run, except for the
-    /// payload of a NaN. With a power of two of ranks, f32 are added in pairs of ranks, which takes as long as the library's own
-    /// sum; otherwise each rank receives one part from all and adds it, and the parts are gathered.
+    /// payload of a NaN. With a power of two of ranks, f32 are added in pairs of ranks, which takes about as long as the
+    /// library's own sum; otherwise each rank receives one part from all and adds it, and the parts are gathered.
     Fixed,
     /// Chosen by the library: f32 by its own all-reduce, which is faster, and whose order may differ between versions, sizes and
     /// numbers of ranks. f16 and bf16, and values that are few, are added as with `Fixed`.
