@@ -5,10 +5,15 @@ const LINE: usize = 64;
 /// Floats of a cache line.
 pub(crate) const LINE_LEN: usize = LINE / size_of::<f32>();
 
-/// The elements of `memory` from the start of its first whole cache line on: vectors that span two lines take twice as long to
-/// load and store. Fewer than [`LINE_LEN`] are left out.
+/// The first element of `memory` on a cache line, among the first [`LINE_LEN`]: vectors that span two lines take twice as long to
+/// load and store.
+fn first_on_line(memory: &[f32]) -> usize {
+    memory.as_ptr().align_offset(LINE).min(LINE_LEN).min(memory.len())
+}
+
+/// The elements of `memory` from there on.
 pub(crate) fn aligned_mut(memory: &mut [f32]) -> &mut [f32] {
-    let start = memory.as_ptr().align_offset(LINE).min(memory.len());
+    let start = first_on_line(memory);
     &mut memory[start..]
 }
 
@@ -26,7 +31,7 @@ impl AlignedFloats {
             return Self::default();
         }
         let mut memory = vec![0.0; len + LINE_LEN];
-        let start = memory.as_ptr().align_offset(LINE).min(LINE_LEN);
+        let start = first_on_line(&memory);
         memory.truncate(start + len);
         Self { memory, start }
     }

@@ -65,12 +65,13 @@ impl<'a> Input<'a> {
 
     /// The values of an expression of single values and periodic inputs.
     fn of_expr(expr: &Expr, inputs: &[Self]) -> Self {
-        let read = inputs.iter().enumerate().filter(|(i, _)| expr.reads(*i)).map(|(_, input)| input);
+        let is_read: Vec<bool> = (0..inputs.len()).map(|i| expr.reads(i)).collect();
+        let read = inputs.iter().zip(&is_read).filter(|(_, is_read)| **is_read).map(|(input, _)| input);
         let evaluator = Evaluator::new(std::slice::from_ref(expr));
         let evaluate = |group: usize, y: &mut [f32]| {
-            let operands = inputs.iter().map(|input| match input {
+            let operands = inputs.iter().zip(&is_read).map(|(input, is_read)| match input {
                 Self::One(value) => Operand::Splat(*value),
-                Self::Periodic(periodic) => Operand::Slice(periodic.of_group(group)),
+                Self::Periodic(periodic) if *is_read => Operand::Slice(periodic.of_group(group)),
                 _ => Operand::Splat(0.0),
             });
             evaluator.run(&operands.collect::<Vec<_>>(), &mut [y]);

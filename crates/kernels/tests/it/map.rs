@@ -125,6 +125,24 @@ const PATTERNS: [(&[usize], &[&[usize]]); 12] = [
     (&[2, 2500], &[&[2, 1], &[2, 2500]]),
 ];
 
+/// More elements than a task has, of an expression with parts that vary by channel, by channel and group, and not at all.
+#[test]
+fn what_is_computed_once_has_the_same_bits() {
+    let (n_groups, n_rows, n_channels) = (2, 1500, 24);
+    let shape: &[usize] = &[n_groups, n_rows, n_channels];
+    let (by_group, by_row) = ([n_groups, 1, n_channels], [n_groups, n_rows, 1]);
+    let normalised = (x(0) - x(1)) * (x(1) * x(2) + x(3)) + x(4) * (x(2) * x(3));
+    let outputs = [(normalised, DType::F32), (x(3) * x(3) + x(0), DType::Bf16), (x(1) * 2.0, DType::F32)];
+    let mut random = Random::new(3);
+    for dtype in [DType::F32, DType::F16, DType::Bf16] {
+        let inputs: [(&[usize], DType); 5] =
+            [(shape, dtype), (&by_group, DType::F32), (&[n_channels], dtype), (&[1], DType::F32), (&by_row, DType::F32)];
+        let map = map(shape, &inputs, &outputs);
+        let given = inputs_of(&map, &mut random);
+        twin_broadcasts(&map, &given);
+    }
+}
+
 #[test]
 fn inputs_broadcast_as_in_numpy() {
     let mut random = Random::new(1);
