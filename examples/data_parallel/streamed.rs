@@ -31,8 +31,8 @@ pub(crate) fn parts<'a>(rows: &'a TableRows, options: &Options) -> Result<[Subse
 pub(crate) fn feed(rows: &TableRows, options: &Options) -> FeedConfig {
     let Some(mebibytes) = options.stream else { return FeedConfig::default() };
     let (seed, block_rows) = (options.run.seed, block_rows(rows));
-    // A window is the one in use or the next one, and a third of the memory is left for rows in order.
-    let window_blocks = u32::try_from((mebibytes << 20) / (3 * BLOCK_BYTES)).unwrap_or(u32::MAX).max(1);
+    // A window is the one in use or the next one, and half of the memory is left for those after them and for rows in order.
+    let window_blocks = u32::try_from((mebibytes << 20) / (4 * BLOCK_BYTES)).unwrap_or(u32::MAX).max(1);
     let order = Lanes::of_batches(options.run.batch, row_bytes(rows), Some(seed))
         .map_or(Order::Blocks { seed, block_rows, window_blocks }, Order::Lanes);
     FeedConfig { choice: FeedChoice::Streamed, order: Some(order), ..FeedConfig::default() }

@@ -6,7 +6,11 @@ use crate::gather::RowSelection;
 use crate::plan::Plan;
 use crate::source::{Hint, RowSource};
 
-/// The progress of the hints of an epoch. Each window is announced once, one before the one in use, and released once.
+/// How many windows are announced for later, after the next one. A source takes as many as it has room for.
+const N_LATER: u32 = 4;
+
+/// The progress of the hints of an epoch. Each window is announced once, one before the one in use, and released once; before that
+/// it may be announced for later.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hints {
     /// Windows below this have been announced.
@@ -19,6 +23,7 @@ pub(crate) struct Hints {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Due {
     pub(crate) announce: Range<u32>,
+    pub(crate) later: Range<u32>,
     pub(crate) release: Range<u32>,
 }
 
@@ -33,13 +38,17 @@ impl Hints {
         let in_use = plan.windows(n_done.min(nth)).map_or(0, |windows| windows.start);
         let release = self.released..in_use.max(self.released);
         self.released = release.end;
-        Due { announce, release }
+        // There is room for more of them now and then.
+        let n_later = if announce.is_empty() && release.is_empty() { 0 } else { N_LATER };
+        let later = announce.end..announce.end.saturating_add(n_later);
+        Due { announce, later, release }
     }
 
     /// Releases the windows that are still held when the epoch is over or abandoned.
     pub(crate) fn finish(&mut self) -> Due {
         let announced = std::mem::take(self);
-        Due { announce: 0..0, release: announced.released..announced.announced.unwrap_or(announced.released) }
+        let end = announced.announced.map_or(announced.released, |end| end.saturating_add(N_LATER));
+        Due { release: announced.released..end, ..Due::default() }
     }
 
     /// The first window that has not been announced. An epoch that resumes in the middle never holds the windows before `start`.
@@ -56,6 +65,7 @@ impl Due {
     pub(crate) fn tell<S: RowSource>(self, source: &S, plan: &Plan) {
         plan.for_each_range(self.release, |rows| source.hint(RowSelection::Range(rows), Hint::DontNeed));
         plan.for_each_range(self.announce, |rows| source.hint(RowSelection::Range(rows), Hint::WillNeed));
+        plan.for_each_range(self.later, |rows| source.hint(RowSelection::Range(rows), Hint::WillNeedLater));
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -107,7 +107,8 @@ fn pass_on<S: RowStore>(store: &S, rows: RowSelection<'_>, hint: Hint) {
     let n_rows = store.n_rows();
     let rows = rows.start.min(rows.end).min(n_rows)..rows.end.min(n_rows);
     match hint {
-        Hint::WillNeed => store.will_need(rows),
+        Hint::WillNeed => store.will_need(rows, false),
+        Hint::WillNeedLater => store.will_need(rows, true),
         Hint::DontNeed => store.done_with(rows),
     }
 }

@@ -33,8 +33,8 @@ pub trait RowStore: Sync {
     /// the first of them.
     fn each_run(&self, part: Part, rows: Range<usize>, take: impl FnMut(usize, &[u8])) -> Result<(), Error>;
 
-    /// A hint that the rows will be read soon; they must be within the table.
-    fn will_need(&self, rows: Range<usize>);
+    /// A hint that the rows will be read soon, or `is_later` after those; they must be within the table.
+    fn will_need(&self, rows: Range<usize>, is_later: bool);
 
     /// A hint that the rows will not be read any more; they must be within the table.
     fn done_with(&self, rows: Range<usize>);

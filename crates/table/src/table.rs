@@ -230,7 +230,10 @@ impl RowStore for Table {
         Ok(())
     }
 
-    fn will_need(&self, rows: Range<usize>) {
+    fn will_need(&self, rows: Range<usize>, is_later: bool) {
+        if is_later {
+            return;
+        }
         for tensor in Part::ALL.into_iter().filter_map(|part| self.parts.tensor(part)) {
             self.bytes.will_need(self.parts.range_of(tensor, rows.clone()));
         }

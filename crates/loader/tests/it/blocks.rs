@@ -152,6 +152,7 @@ fn batches_by_blocks_resume_shard_and_come_ahead() {
 pub(crate) enum Event {
     Row(u32),
     Announced(Range<usize>),
+    ForLater(Range<usize>),
     Released(Range<usize>),
 }
 
@@ -174,6 +175,7 @@ impl RowSource for Recording {
         if let RowSelection::Range(rows) = rows {
             let event = match hint {
                 Hint::WillNeed => Event::Announced(rows),
+                Hint::WillNeedLater => Event::ForLater(rows),
                 Hint::DontNeed => Event::Released(rows),
             };
             self.1.lock().unwrap().push(event);
@@ -186,7 +188,7 @@ impl RowSource for Recording {
 #[track_caller]
 fn check_events(events: &[Event], n_rows: usize, block_rows: usize, most: usize) {
     let mut is_held = vec![false; n_rows.div_ceil(block_rows)];
-    let mut n_announced = 0;
+    let (mut n_announced, mut n_later) = (0, 0);
     for event in events {
         match event {
             Event::Row(row) => assert!(is_held[*row as usize / block_rows], "row {row} is gathered, but its block is not held"),
@@ -197,6 +199,10 @@ fn check_events(events: &[Event], n_rows: usize, block_rows: usize, most: usize)
                 let n_held = is_held.iter().filter(|&&is_held| is_held).count();
                 assert!(n_held <= most, "{n_held} blocks are held");
             }
+            Event::ForLater(rows) => {
+                assert!(!is_held[rows.start / block_rows], "{rows:?} is announced for later and held");
+                n_later += 1;
+            }
             Event::Released(rows) => {
                 assert!(std::mem::take(&mut is_held[rows.start / block_rows]), "{rows:?} is released but not held");
             }
@@ -204,6 +210,7 @@ fn check_events(events: &[Event], n_rows: usize, block_rows: usize, most: usize)
     }
     assert!(is_held.iter().all(|is_held| !is_held), "all is released in the end");
     assert_eq!(n_announced, n_rows.div_ceil(block_rows), "blocks announced");
+    assert!(n_later > 0, "some blocks are announced for later");
 }
 
 #[test]
@@ -257,15 +264,15 @@ fn what_an_early_break_held_is_released() {
             ahead.epoch(epoch).next_batch().unwrap();
         }
     });
-    let mut held = vec![0_i32; 20];
+    let mut is_held = vec![false; 20];
     for event in source.1.lock().unwrap().iter() {
         match event {
             Event::Row(_) => {}
-            Event::Announced(rows) => held[rows.start / 50] += 1,
-            Event::Released(rows) => held[rows.start / 50] -= 1,
+            Event::Announced(rows) | Event::ForLater(rows) => is_held[rows.start / 50] = true,
+            Event::Released(rows) => is_held[rows.start / 50] = false,
         }
     }
-    assert_eq!(held, [0; 20], "as often released as announced");
+    assert_eq!(is_held, [false; 20], "what was announced, also for later, is released");
 }
 
 #[test]

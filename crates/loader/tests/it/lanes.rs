@@ -199,6 +199,7 @@ fn announced(events: &[Event], most: usize) -> Vec<usize> {
         match event {
             Event::Row(row) => assert_eq!(held[*row as usize], 1, "row {row} is gathered, but not held"),
             Event::Announced(rows) => rows.clone().for_each(|row| (held[row], counts[row]) = (held[row] + 1, counts[row] + 1)),
+            Event::ForLater(_) => {}
             Event::Released(rows) => rows.clone().for_each(|row| held[row] -= 1),
         }
         let n_held: usize = held.iter().sum();

@@ -342,7 +342,7 @@ fn ranges_of_whole_blocks_are_announced_as_runs() {
     let events = std::mem::take(&mut *source.1.lock().unwrap());
     let runs = events.iter().map(|event| match event {
         Event::Announced(rows) | Event::Released(rows) => rows.clone().map(|row| row as u32).collect::<Vec<_>>(),
-        Event::Row(row) => panic!("row {row} is gathered"),
+        event => panic!("{event:?}"),
     });
     assert_eq!(runs.collect::<Vec<_>>(), [&rows[5..10], &rows[10..20], &rows[20..25], &rows[45..50]]);
     assert!(matches!(events[..], [Event::Announced(_), Event::Announced(_), Event::Announced(_), Event::Released(_)]));

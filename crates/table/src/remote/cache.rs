@@ -14,6 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use brisk_atomic_file::{Leftover, create_claimed, printable};
 
+use super::permits::Permits;
 use crate::checksum::checksum;
 use crate::error::Error;
 
@@ -53,6 +54,10 @@ impl Key {
 pub(super) struct Cache {
     folder: PathBuf,
     limit_bytes: u64,
+    /// More threads would take the time of those that use the rows, and read no faster.
+    readers: Permits,
+    /// Memory for a block, of each of them.
+    spare: Mutex<Vec<Vec<u8>>>,
     /// Why blocks are no longer written, if so.
     problem: Mutex<Option<String>>,
 }
@@ -80,7 +85,13 @@ impl Cache {
         let failed = |cause| Error::Io { path: folder.to_owned(), action: "use as a cache", cause };
         create_private(folder).map_err(failed)?;
         check_marker(folder)?;
-        let cache = Self { folder: folder.to_owned(), limit_bytes, problem: Mutex::new(None) };
+        let cache = Self {
+            folder: folder.to_owned(),
+            limit_bytes,
+            readers: Permits::new(n_readers()),
+            spare: Mutex::default(),
+            problem: Mutex::new(None),
+        };
         match cache.lock_size() {
             Ok(mut size) => {
                 // Also corrects what killed processes have left.
@@ -128,11 +139,27 @@ impl Cache {
         }
     }
 
-    /// Reads a part of a block that this process has read or written as a whole before. `false` if the block is no longer there.
+    /// Reads a part of a block of `n_bytes` and checks all of it. `false` if the block is not there.
+    pub(super) fn read_checked(&self, key: &Key, block: u64, n_bytes: usize, part: Range<usize>, out: &mut [u8]) -> bool {
+        let _permit = self.readers.take();
+        let spare = || self.spare.lock().expect(HOLDERS_DO_NOT_PANIC);
+        let mut bytes = spare().pop().unwrap_or_default();
+        let is_read = self.read_into(&mut bytes, &self.folder.join(key.file_name(block)), key, n_bytes);
+        if is_read {
+            out.copy_from_slice(&bytes[part]);
+        }
+        spare().push(bytes);
+        is_read
+    }
+
+    /// Reads a part of a block that this process has checked or written as a whole before. `false` if the block is no longer there.
     pub(super) fn read_part(&self, key: &Key, block: u64, part: Range<usize>, out: &mut [u8]) -> bool {
+        let _permit = self.readers.take();
         let read = |mut file: File| {
             file.seek(SeekFrom::Start(part.start as u64))?;
-            file.read_exact(out)
+            file.read_exact(out)?;
+            mark_used(&file);
+            Ok(())
         };
         File::open(self.folder.join(key.file_name(block))).and_then(read).is_ok()
     }
@@ -155,21 +182,27 @@ impl Cache {
         Ok(())
     }
 
-    /// The bytes of a block, if it is there. A damaged one is removed.
+    /// The bytes of a block, if it is there.
     fn read(&self, path: &Path, key: &Key, n_bytes: usize) -> Option<Vec<u8>> {
-        let mut file = File::open(path).ok()?;
-        let mut bytes = Vec::with_capacity(n_bytes + key.text.len() + TRAILER_BYTES);
+        let mut bytes = Vec::new();
+        self.read_into(&mut bytes, path, key, n_bytes).then_some(bytes)
+    }
+
+    /// Replaces `bytes` by those of a block. `false` if it is not there; a damaged one is removed.
+    fn read_into(&self, bytes: &mut Vec<u8>, path: &Path, key: &Key, n_bytes: usize) -> bool {
+        let Ok(mut file) = File::open(path) else { return false };
+        bytes.clear();
+        bytes.reserve(n_bytes + key.text.len() + TRAILER_BYTES);
         let is_intact =
-            file.read_to_end(&mut bytes).is_ok() && bytes.len() > n_bytes && bytes[n_bytes..] == trailer(key, &bytes[..n_bytes]);
+            file.read_to_end(bytes).is_ok() && bytes.len() > n_bytes && bytes[n_bytes..] == trailer(key, &bytes[..n_bytes]);
         if !is_intact {
             // Its size stays counted until the next recount.
             _ = fs::remove_file(path);
-            return None;
+            return false;
         }
-        // Marks it as used; a read-only cache cannot be marked.
-        _ = file.set_modified(SystemTime::now());
+        mark_used(&file);
         bytes.truncate(n_bytes);
-        Some(bytes)
+        true
     }
 
     fn give_up(&self, error: &io::Error) {
@@ -256,6 +289,15 @@ impl Drop for Slot {
             _ = fs::remove_file(&self.temp);
         }
     }
+}
+
+fn n_readers() -> usize {
+    thread::available_parallelism().map_or(1, |n| n.get().min(8))
+}
+
+/// The least recently used blocks are removed first. A read-only cache cannot be marked.
+fn mark_used(file: &File) {
+    _ = file.set_modified(SystemTime::now());
 }
 
 /// What follows the bytes of a block in its file.

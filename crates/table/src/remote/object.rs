@@ -28,9 +28,6 @@ pub(crate) const FETCH_BYTES: usize = BLOCK_BYTES;
 /// The length of a request for an object that is copied as a whole.
 const COPY_BYTES: usize = 4 << 20;
 
-/// What is read of a cached block without reading all of it.
-const SMALL_BYTES: usize = 64 << 10;
-
 /// How often a block with the wrong checksum is requested.
 const N_FETCHES: usize = 3;
 
@@ -168,7 +165,7 @@ impl Object {
             let recent = &self.session.recent;
             let block = match recent.find((self.number, number as u64)) {
                 Some(block) => block,
-                None if self.read_cached(number, part.clone(), out) => continue,
+                None if self.read_cached(data, number, part.clone(), out) => continue,
                 None => recent.get((self.number, number as u64), || self.block(data, number))?,
             };
             out.copy_from_slice(&block[part]);
@@ -198,14 +195,20 @@ impl Object {
         self.n_parallel().min(self.n_bytes().div_ceil(FETCH_BYTES as u64) as usize)
     }
 
-    /// Reads a few rows from a block in the cache that was checked before, without reading all of the block.
-    fn read_cached(&self, number: usize, part: Range<usize>, out: &mut [u8]) -> bool {
+    /// Reads rows from a block in the cache; all of the block only if it has not been checked before.
+    fn read_cached(&self, data: &Data, number: usize, part: Range<usize>, out: &mut [u8]) -> bool {
         let (Some(cache), Some(key)) = (&self.session.cache, &self.key) else { return false };
-        let is_read = part.len() <= SMALL_BYTES
-            && self.checked.lock().expect(HOLDERS_DO_NOT_PANIC).contains(&number)
-            && cache.read_part(key, number as u64, part.clone(), out);
+        let checked = || self.checked.lock().expect(HOLDERS_DO_NOT_PANIC);
+        let is_checked = checked().contains(&number);
+        let (is_read, n_bytes) = if is_checked {
+            (cache.read_part(key, number as u64, part.clone(), out), part.len())
+        } else {
+            let n_bytes = self.block_range(data, number).len();
+            (cache.read_checked(key, number as u64, n_bytes, part, out), n_bytes)
+        };
         if is_read {
-            self.session.counts.bytes_from_cache.fetch_add(part.len() as u64, Ordering::Relaxed);
+            self.session.counts.bytes_from_cache.fetch_add(n_bytes as u64, Ordering::Relaxed);
+            checked().insert(number);
         }
         is_read
     }

@@ -213,9 +213,9 @@ impl<S: RowStore> RowStore for ShardedTable<S> {
         })
     }
 
-    fn will_need(&self, rows: Range<usize>) {
+    fn will_need(&self, rows: Range<usize>, is_later: bool) {
         let _: Result<(), Error> = self.each_shard(rows, |shard, within, _| {
-            shard.will_need(within);
+            shard.will_need(within, is_later);
             Ok(())
         });
     }

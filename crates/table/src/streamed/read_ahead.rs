@@ -64,6 +64,8 @@ struct State {
     slots: BTreeMap<(u64, usize), Slot>,
     queue: VecDeque<Job>,
     queued_words: usize,
+    /// Of all slots.
+    n_words: usize,
     /// The slots that are in memory, oldest first.
     ready: VecDeque<(u64, usize)>,
     /// The slots of a table as of the last call of [`ReadAhead::pieces`], until one of them changes.
@@ -75,6 +77,9 @@ struct State {
 #[derive(Debug)]
 struct Slot {
     end: usize,
+    n_words: usize,
+    /// It is read early, if there is room, and gives way to the others.
+    is_later: bool,
     /// `None` until it is read.
     extent: Option<Arc<Extent>>,
 }
@@ -96,7 +101,8 @@ pub(super) struct Piece {
 }
 
 impl ReadAhead {
-    /// Uses at most `budget_bytes` of memory. A good size is two windows of the loader's blocks: the one in use and the next.
+    /// Uses at most `budget_bytes` of memory. A good size is two windows of the loader's blocks, the one in use and the
+    /// next, and four for tables on servers, where several requests have to be on their way.
     pub fn new(budget_bytes: usize) -> Self {
         let shared = Shared {
             pool: Arc::new(Pool::new(budget_bytes / size_of::<u64>())),
@@ -132,8 +138,9 @@ impl ReadAhead {
         state.n_tables
     }
 
-    /// Queues those of the rows that are neither in memory nor queued.
-    pub(super) fn announce(&self, table: u64, file: &Arc<TableFile>, rows: Range<usize>) {
+    /// Queues those of the rows that are neither in memory nor queued; those for later as far as there is room for them beside all
+    /// others.
+    pub(super) fn announce(&self, table: u64, file: &Arc<TableFile>, rows: Range<usize>, is_later: bool) {
         if rows.is_empty() || !self.running.start(file.n_readers()) {
             return;
         }
@@ -143,18 +150,24 @@ impl ReadAhead {
         let mut start = rows.start;
         while start < rows.end {
             if let Some(slot) = state.slot_of(table, start) {
+                slot.is_later &= is_later;
                 start = slot.end;
                 continue;
             }
             let next = state.slots.range((table, start)..(table, rows.end)).next().map_or(rows.end, |(&(_, next), _)| next);
             let end = next.min(start + piece_rows);
             let n_words = file.words_of(end - start);
+            if is_later && state.n_words + n_words > budget {
+                break;
+            }
+            if state.queued_words + n_words > budget {
+                state.drop_queued_for_later();
+            }
             if state.queued_words + n_words > budget {
                 self.shared().rows_without_room.fetch_add((rows.end - start) as u64, Ordering::Relaxed);
                 break;
             }
-            state.slots.insert((table, start), Slot { end, extent: None });
-            state.pieces.remove(&table);
+            state.insert((table, start), Slot { end, n_words, is_later, extent: None });
             state.queue.push_back(Job { table, file: file.clone(), rows: start..end, n_words });
             state.queued_words += n_words;
             start = end;
@@ -167,14 +180,13 @@ impl ReadAhead {
         let mut state = self.shared().lock();
         let within = state.slots.range((table, rows.start)..(table, rows.end.max(rows.start)));
         let within: Vec<_> = within.filter(|(_, slot)| slot.end <= rows.end).map(|(&key, _)| key).collect();
-        let released: Vec<_> = within.iter().filter_map(|key| state.slots.remove(key)).collect();
+        let released: Vec<_> = within.iter().map(|&key| state.remove(key)).collect();
         let State { slots, ready, .. } = &mut *state;
         ready.retain(|key| slots.contains_key(key));
-        let pieces = state.pieces.remove(&table);
         drop(state);
         self.shared().settled.notify_all();
         // Dropped after the lock is released, since this returns their memory to the pool.
-        drop((released, pieces));
+        drop(released);
     }
 
     /// All slots of a table, in the order of its rows. Drop the result before waiting for a row, since the thread may need the
@@ -241,9 +253,12 @@ impl Drop for Running {
 impl Shared {
     fn run(&self) {
         while let Some(job) = self.next_job() {
-            let Some(memory) = self.make_room(job.n_words) else { return };
-            let read = Extent::read(&job.file, job.rows.clone(), memory, self.pool.clone());
-            self.settle(&job, read.ok().map(Arc::new));
+            let extent = match self.make_room(&job) {
+                Room::Made(memory) => Extent::read(&job.file, job.rows.clone(), memory, self.pool.clone()).ok(),
+                Room::Lacking => None,
+                Room::Closed => return,
+            };
+            self.settle(&job, extent.map(Arc::new));
         }
     }
 
@@ -263,25 +278,28 @@ impl Shared {
         }
     }
 
-    /// Takes memory for a job, dropping the oldest rows if necessary. `None` once the pool is closed.
-    fn make_room(&self, n_words: usize) -> Option<Memory> {
+    /// Takes memory for a job. Rows for later are given up for it, the last of them first, and then the oldest rows.
+    fn make_room(&self, job: &Job) -> Room {
         loop {
             let n_wakes = self.pool.n_wakes();
-            if let Some(memory) = self.pool.take(n_words) {
-                return Some(memory);
+            if let Some(memory) = self.pool.take(job.n_words) {
+                return Room::Made(memory);
             }
             let mut state = self.lock();
-            let oldest = state.ready.pop_front().and_then(|key| Some((state.slots.remove(&key)?, state.pieces.remove(&key.0))));
+            if state.is_later(job) {
+                return Room::Lacking;
+            }
+            let given_up = state.give_up_one();
             drop(state);
-            if oldest.is_some() {
-                drop(oldest);
+            if given_up.is_some() {
+                drop(given_up);
                 continue;
             }
             // All remaining rows are being copied from or read at the moment. Those that are read can be dropped afterwards.
-            match self.pool.wait_for(n_words, n_wakes) {
-                Waited::Memory(memory) => return Some(memory),
+            match self.pool.wait_for(job.n_words, n_wakes) {
+                Waited::Memory(memory) => return Room::Made(memory),
                 Waited::Woken => {}
-                Waited::Closed => return None,
+                Waited::Closed => return Room::Closed,
             }
         }
     }
@@ -290,19 +308,19 @@ impl Shared {
     fn settle(&self, job: &Job, extent: Option<Arc<Extent>>) {
         let key = (job.table, job.rows.start);
         let mut state = self.lock();
-        let pieces = state.pieces.remove(&job.table);
-        let mut unwanted = None;
+        let mut unwanted = (None, None);
         match extent {
             Some(extent) if state.is_wanted(job) => {
-                state.slots.insert(key, Slot { end: job.rows.end, extent: Some(extent) });
+                let slot = Slot { end: job.rows.end, n_words: job.n_words, is_later: state.is_later(job), extent: Some(extent) };
+                unwanted.1 = Some(state.insert(key, slot));
                 state.ready.push_back(key);
             }
-            None if state.is_wanted(job) => _ = state.slots.remove(&key),
-            extent => unwanted = extent,
+            None if state.is_wanted(job) => unwanted.1 = Some(state.remove(key)),
+            extent => unwanted.0 = extent,
         }
         drop(state);
         self.settled.notify_all();
-        drop((unwanted, pieces));
+        drop(unwanted);
         self.pool.wake();
     }
 
@@ -311,16 +329,69 @@ impl Shared {
     }
 }
 
+/// Whether there is memory for a job.
+#[derive(Debug)]
+enum Room {
+    Made(Memory),
+    /// The rows are for later, and there is none at the moment.
+    Lacking,
+    Closed,
+}
+
+/// A slot that was there, and the pieces of its table: to be dropped without the lock, since this returns memory to the pool.
+type Removed = (Option<Slot>, Option<Arc<[Piece]>>);
+
 impl State {
     /// The slot that contains a row.
-    fn slot_of(&self, table: u64, row: usize) -> Option<&Slot> {
-        let (_, slot) = self.slots.range((table, 0)..=(table, row)).next_back()?;
+    fn slot_of(&mut self, table: u64, row: usize) -> Option<&mut Slot> {
+        let (_, slot) = self.slots.range_mut((table, 0)..=(table, row)).next_back()?;
         (row < slot.end).then_some(slot)
     }
 
-    fn is_wanted(&self, job: &Job) -> bool {
+    /// The slot of a job that is still to be read.
+    fn unread(&self, job: &Job) -> Option<&Slot> {
         let slot = self.slots.get(&(job.table, job.rows.start));
-        slot.is_some_and(|slot| slot.end == job.rows.end && slot.extent.is_none())
+        slot.filter(|slot| slot.end == job.rows.end && slot.extent.is_none())
+    }
+
+    fn is_wanted(&self, job: &Job) -> bool {
+        self.unread(job).is_some()
+    }
+
+    fn is_later(&self, job: &Job) -> bool {
+        self.unread(job).is_none_or(|slot| slot.is_later)
+    }
+
+    fn insert(&mut self, key: (u64, usize), slot: Slot) -> Removed {
+        let removed = self.remove(key);
+        self.n_words += slot.n_words;
+        self.slots.insert(key, slot);
+        removed
+    }
+
+    fn remove(&mut self, key: (u64, usize)) -> Removed {
+        let slot = self.slots.remove(&key);
+        self.n_words -= slot.as_ref().map_or(0, |slot| slot.n_words);
+        (slot, self.pieces.remove(&key.0))
+    }
+
+    /// Removes a slot that is in memory: the last one for later, or the oldest.
+    fn give_up_one(&mut self) -> Option<Removed> {
+        let last = self.ready.iter().rposition(|key| self.slots.get(key).is_some_and(|slot| slot.is_later));
+        let key = self.ready.remove(last.unwrap_or(0))?;
+        Some(self.remove(key))
+    }
+
+    /// Removes what is queued for later.
+    fn drop_queued_for_later(&mut self) {
+        let (later, queue) = std::mem::take(&mut self.queue).into_iter().partition(|job| self.is_later(job));
+        self.queue = queue;
+        for job in later {
+            self.queued_words -= job.n_words;
+            if self.is_wanted(&job) {
+                self.remove((job.table, job.rows.start));
+            }
+        }
     }
 }
 

@@ -217,8 +217,8 @@ impl RowStore for StreamedTable {
         Ok(())
     }
 
-    fn will_need(&self, rows: Range<usize>) {
-        self.ahead.announce(self.number, &self.file, rows);
+    fn will_need(&self, rows: Range<usize>, is_later: bool) {
+        self.ahead.announce(self.number, &self.file, rows, is_later);
     }
 
     fn done_with(&self, rows: Range<usize>) {

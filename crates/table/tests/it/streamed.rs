@@ -3,6 +3,7 @@
 use std::env;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -124,6 +125,43 @@ fn an_epoch_of_shuffled_blocks_is_read_ahead() {
     while batches.next_batch().unwrap().is_some() {}
     let report = ahead.report();
     assert_eq!((report.rows_from_file, report.rows_without_room), (0, 0), "{report:?}");
+}
+
+/// They are read where there is room, give way to rows that are needed next, and take nothing from those that are in use.
+#[test]
+fn rows_for_later_use_the_room_that_is_left() {
+    let (_folder, path) = crate::scratch();
+    write_parts(&path, 20_000);
+    let whole = Table::open(&path).unwrap();
+    let row_bytes = 3 + 2 * 4 + 8 + 4;
+    let ahead = ReadAhead::new(4500 * row_bytes);
+    let table = StreamedTable::open(&path, &ahead).unwrap();
+    let hint = |rows, hint| table.hint(RowSelection::Range(rows), hint);
+    let is_in_memory = |rows: Range<usize>| {
+        let before = ahead.report().rows_from_file;
+        let rows: Vec<u32> = rows.map(|row| row as u32).collect();
+        check_same(&whole, &table, &rows);
+        ahead.report().rows_from_file == before
+    };
+    hint(0..1000, Hint::WillNeed);
+    hint(1000..2000, Hint::WillNeedLater);
+    hint(2000..4000, Hint::WillNeedLater);
+    hint(4000..5000, Hint::WillNeedLater);
+    assert!(is_in_memory(0..4000), "there is room for these");
+    assert!(!is_in_memory(4000..5000), "there is none for these");
+    // The last of those for later make room, the one that comes next stays.
+    hint(1000..2000, Hint::WillNeed);
+    hint(8000..10_000, Hint::WillNeed);
+    assert!(is_in_memory(0..2000) && is_in_memory(8000..10_000), "they are in use or come next");
+    assert!(!is_in_memory(2000..4000), "they have made room");
+    // Without room to spare, nothing is read for later.
+    hint(12_000..14_000, Hint::WillNeedLater);
+    assert!(!is_in_memory(12_000..14_000), "there is none");
+    assert!(is_in_memory(0..2000) && is_in_memory(8000..10_000), "no row in use makes room");
+    hint(0..20_000, Hint::DontNeed);
+    hint(12_000..14_000, Hint::WillNeedLater);
+    assert!(is_in_memory(12_000..14_000), "now there is room");
+    assert_eq!(ahead.report().rows_without_room, 0, "of rows that come next");
 }
 
 /// Many threads, announcements and releases at once, with a budget for a fraction of the table.
