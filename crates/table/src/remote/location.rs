@@ -85,7 +85,10 @@ pub(crate) struct Location {
 impl Location {
     pub(super) fn parse(text: &str) -> Result<Self, Error> {
         // A URL that is not valid may contain secrets anywhere, so that only its scheme is shown.
-        let (word, _) = text.split_once(':').unwrap_or((text, ""));
+        let Some((word, _)) = text.split_once(':') else {
+            let problem = "is a path; open it as one, or give a URL like s3://BUCKET/TABLE.safetensors".to_owned();
+            return Err(Error::Remote { url: printable(text).to_string(), reason: RemoteError::Url { problem } });
+        };
         let wrong = |problem: String| Error::Remote { url: printable(word).to_string(), reason: RemoteError::Url { problem } };
         let url = Url::parse(text)
             .map_err(|error| wrong(format!("is not a URL: {error}; expected one like s3://BUCKET/TABLE.safetensors")))?;

@@ -79,7 +79,10 @@ impl Object {
             }
             got => got,
         }
-        .map_err(|ended| ended.error(location))?;
+        .map_err(|ended| match ended {
+            Ended::BeyondEnd => location.error(RemoteError::Failed { problem: "the file is empty".to_owned() }),
+            ended => ended.error(location),
+        })?;
         session.counts.bytes_from_server.fetch_add(head.len() as u64, Ordering::Relaxed);
         let key = identity.is_certain().then(|| {
             // A query may contain a signature, which changes. It only counts if the server names no version of the object.

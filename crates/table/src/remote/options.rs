@@ -27,7 +27,7 @@ pub struct RemoteOptions {
     pub memory_bytes: usize,
     /// The number of requests at a time. 16 by default.
     pub parallel: usize,
-    /// How long a server may take to connect, or to send anything at all. 30 s by default.
+    /// How long a server may take to connect, to send anything at all, or to send less than 1 KiB/s. 30 s by default.
     pub timeout: Duration,
     /// How often a request is sent before its failure is an error. 8 by default.
     pub attempts: u32,

@@ -1,7 +1,7 @@
 //! The requests of `object_store` over `ureq`. Bodies are read whole, since they are blocks of a few MiB.
 
-use std::io::Read;
-use std::time::Duration;
+use std::io::{self, Read};
+use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -16,6 +16,9 @@ use super::options::RemoteOptions;
 
 /// The longest message of an error that is read.
 const LONGEST_MESSAGE: u64 = 64 << 10;
+
+/// A server that sends less is one that does not answer.
+const LEAST_BYTES_PER_S: f64 = 1024.0;
 
 /// Where cloud machines find their credentials. They answer within the machine, or not at all.
 const METADATA_HOSTS: [&str; 5] = ["169.254.169.254", "169.254.170.2", "169.254.170.23", "metadata", "metadata.google.internal"];
@@ -147,6 +150,9 @@ impl Transport {
                 asked.check(header_text(&parts.headers, header::CONTENT_RANGE), body.len() as u64)?;
                 body
             }
+            (Some(_), status) if status.is_success() => {
+                return Err(Told::Final(format!("the server answered {status}, expected some bytes of a file")));
+            }
             (_, status) => self.whole(body, if status.is_success() { u64::MAX } else { LONGEST_MESSAGE })?,
         };
         // `object_store` requires it, and an answer in chunks does not have it.
@@ -164,13 +170,20 @@ impl Transport {
     fn range(&self, body: Body, n_bytes: u64) -> Result<Vec<u8>, Told> {
         let expected = body.content_length().unwrap_or(0).min(n_bytes);
         let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or(0));
-        let read = body.into_with_config().limit(n_bytes.saturating_add(1)).reader().read_to_end(&mut bytes);
-        read.map_err(|error| self.told(&ureq::Error::from(error)))?;
+        let mut reader = self.paced(body.into_reader().take(n_bytes.saturating_add(1)));
+        reader.read_to_end(&mut bytes).map_err(|error| self.told(&ureq::Error::from(error)))?;
         Ok(bytes)
     }
 
     fn whole(&self, body: Body, limit: u64) -> Result<Vec<u8>, Told> {
-        body.into_with_config().limit(limit).read_to_vec().map_err(|error| self.told(&error))
+        let mut bytes = Vec::new();
+        let read = self.paced(body.into_with_config().limit(limit).reader()).read_to_end(&mut bytes);
+        read.map_err(|error| self.told(&ureq::Error::from(error)))?;
+        Ok(bytes)
+    }
+
+    fn paced<R>(&self, reader: R) -> Paced<R> {
+        Paced { reader, timeout: self.timeout, since: Instant::now(), n_bytes: 0 }
     }
 
     fn told(&self, error: &ureq::Error) -> Told {
@@ -194,6 +207,30 @@ impl Transport {
             ),
             error => Told::Final(said(&error.to_string())),
         }
+    }
+}
+
+/// A body, which is an error once it arrives too slowly for the length of a timeout.
+struct Paced<R> {
+    reader: R,
+    timeout: Duration,
+    since: Instant,
+    /// What has arrived since then.
+    n_bytes: usize,
+}
+
+impl<R: Read> Read for Paced<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let n_bytes = self.reader.read(out)?;
+        self.n_bytes += n_bytes;
+        let elapsed = self.since.elapsed();
+        if elapsed >= self.timeout {
+            if n_bytes > 0 && (self.n_bytes as f64) < LEAST_BYTES_PER_S * elapsed.as_secs_f64() {
+                return Err(io::Error::other(format!("the server sent {} bytes in {elapsed:.1?}", self.n_bytes)));
+            }
+            (self.since, self.n_bytes) = (Instant::now(), 0);
+        }
+        Ok(n_bytes)
     }
 }
 
@@ -241,6 +278,9 @@ impl Range {
     /// Checks that an answer is this range, as far as the object has it.
     fn check(self, content_range: Option<&str>, n_bytes: u64) -> Result<(), Told> {
         let wrong = |what| Err(Told::Transient { what, after: None });
+        if content_range.is_some_and(|text| text.trim_end().ends_with("/*")) {
+            return Err(Told::Final("the server does not say how long the file is, only which range it sent".to_owned()));
+        }
         let Some((range, total)) = content_range.and_then(|text| text.trim().strip_prefix("bytes ")?.split_once('/')) else {
             return wrong("the server does not say which range it sent".to_owned());
         };
@@ -272,6 +312,7 @@ mod tests {
         assert!(!is_right(Some("bytes 10-14/100"), 5), "a shorter range");
         assert!(!is_right(Some("bytes 0-9/100"), 10), "another range");
         assert!(!is_right(None, 10), "an unknown range");
+        assert!(!is_right(Some("bytes 10-19/*"), 10), "a file of unknown length");
         assert_eq!(Range::requested("bytes=5-"), None);
         assert_eq!(Range::requested("bytes=5-4"), None);
     }

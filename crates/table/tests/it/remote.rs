@@ -285,6 +285,15 @@ fn what_does_not_pass_is_an_error() {
     let error = open_error(&server, RemoteOptions { timeout: Duration::from_millis(150), attempts: 2, ..few() });
     assert!(error.to_string().contains("did not answer for 150ms"), "{error}");
 
+    server.misbehave(|_, _| Some(Fault::Drip));
+    let error = open_error(&server, RemoteOptions { timeout: Duration::from_millis(150), attempts: 2, ..few() });
+    assert!(error.to_string().contains("2 attempts") && error.to_string().contains("the server sent"), "{error}");
+
+    server.misbehave(|_, _| Some(Fault::Status(204, "", "")));
+    assert!(open_error(&server, few()).to_string().contains("204 No Content, expected some bytes"));
+    server.misbehave(|_, _| Some(Fault::Status(416, "Content-Range: bytes */0\r\n", "")));
+    assert!(open_error(&server, few()).to_string().contains("the file is empty"));
+
     server.misbehave(|_, n| (n > 0).then_some(Fault::Cut));
     let error = open_error(&server, few());
     assert!(error.to_string().contains("closed the connection"), "{error}");
@@ -395,7 +404,7 @@ fn secrets_are_not_printed() {
 fn urls_that_lead_nowhere_are_errors() {
     let remote = without_cache();
     let cases = [
-        ("table.safetensors", "expected one like s3://"),
+        ("table.safetensors", "is a path; open it as one"),
         ("ftp://host/t", "use http, https, s3"),
         ("s3:///t.safetensors", "no host or bucket"),
         ("file://host.example/t", "file:///PATH"),

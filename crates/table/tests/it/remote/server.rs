@@ -24,6 +24,8 @@ pub(crate) enum Fault {
     RangeWithoutStatus,
     /// The whole object instead of a range.
     WholeObject,
+    /// A byte every 20 ms.
+    Drip,
     /// No answer, ever.
     Silence,
 }
@@ -294,6 +296,15 @@ impl State {
             body[middle] ^= 1;
         }
         let length = body.len();
+        if matches!(fault, Some(Fault::Drip)) {
+            write!(stream, "HTTP/1.1 206 Partial Content\r\nContent-Length: {length}\r\n").ok()?;
+            write!(stream, "Content-Range: bytes {first}-{last}/{total}\r\n{name}\r\n").ok()?;
+            for byte in body {
+                stream.write_all(&[byte]).ok()?;
+                thread::sleep(Duration::from_millis(20));
+            }
+            return None;
+        }
         let status = if matches!(fault, Some(Fault::RangeWithoutStatus)) { "200 OK" } else { "206 Partial Content" };
         write!(
             stream,
