@@ -5,7 +5,7 @@ mod batches;
 mod cold;
 mod import;
 pub(crate) mod large;
-mod memory;
+pub(crate) mod memory;
 mod memory_limit;
 mod open;
 mod sparse;

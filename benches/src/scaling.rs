@@ -26,6 +26,7 @@ pub(crate) fn run(options: &Options, scaling: &Scaling) -> Result<(Vec<Table>, V
         predictions = simulate::run(options, links::links(shared_memory, scaling))?;
         predictions.extend(reading::simulate());
         rows.extend(reading::check(options)?);
+        rows.extend(scaling.table_gb.map(reading::large).transpose()?.into_iter().flatten());
     }
     Ok((vec![Table { device: options.device.info().clone(), rows }], predictions))
 }

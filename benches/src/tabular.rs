@@ -15,6 +15,7 @@ use flate2::read::GzDecoder;
 use tempfile::TempDir;
 
 use crate::command_line::{BenchedEffort, Tabular, selected};
+use crate::loader::memory::status_bytes;
 use crate::options::{Options, Scale};
 use crate::peer::Peer;
 use crate::row::{Better, Row, Table};
@@ -393,10 +394,7 @@ fn reset_peak() {
 
 /// The most memory of this process since then; NaN where the system does not tell.
 fn peak_bytes() -> f64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok());
-    kib.map_or(f64::NAN, |kib| kib * 1024.0)
+    status_bytes("VmHWM:").map_or(f64::NAN, |bytes| bytes as f64)
 }
 
 impl BenchedEffort {

@@ -4,15 +4,17 @@
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use brisk_loader::{Batching, Lanes, Loader, Order, Shard};
 use brisk_replicate::TableReading;
-use brisk_table::{CacheFolder, ReadAhead, Remote, RemoteOptions, Schema, StreamedTable, TableWriter};
+use brisk_table::{CacheFolder, ReadAhead, Remote, RemoteOptions, Schema, ShardSize, ShardedTable, ShardedWriter};
 use serde_json::{Value, json};
 
 use super::SUITE;
+use crate::loader::memory::status_bytes;
 use crate::options::{Options, Scale};
 use crate::row::{Better, Row};
 
@@ -26,8 +28,8 @@ pub(crate) const READER: &str = "--as-a-reader";
 const N_COLS: usize = 28;
 const ROW_BYTES: usize = (N_COLS + 1) * 4;
 const BATCH_ROWS: usize = 1024;
-/// The link of the server here.
-const BYTES_PER_S: f64 = 40e6;
+/// The index of the shards.
+const INDEX: &str = "table.safetensors.index.json";
 const LATENCY: Duration = Duration::from_millis(20);
 /// The bytes that `brisk-table` requests at a time.
 const BLOCK_BYTES: f64 = (1 << 20) as f64;
@@ -36,48 +38,104 @@ const BLOCK_BYTES: f64 = (1 << 20) as f64;
 /// hosts of their own.
 pub(super) fn check(options: &Options) -> Result<Vec<Row>> {
     let n_bytes = if options.scale == Scale::Smoke { 2 << 20 } else { 96 << 20 };
-    let folder = tempfile::tempdir()?;
-    let path = folder.path().join("table.safetensors");
-    let n_rows = write(&path, n_bytes)?;
-    let server = server::Server::start();
-    server.put("/t.safetensors", std::fs::read(&path)?);
-    server.set_link(BYTES_PER_S, LATENCY);
+    epochs(&Served::start(n_bytes, 1, 40e6)?, &[1, 2, 4], options.n_rounds)
+}
+
+/// The same for a table of many shards and four processes, whose caches hold a part of it.
+pub(super) fn large(n_gigabytes: f64) -> Result<Vec<Row>> {
+    const SHARD_BYTES: usize = 64 << 20;
+    let n_shards = (n_gigabytes * 1e9 / SHARD_BYTES as f64).ceil() as usize;
+    epochs(&Served::start(SHARD_BYTES, n_shards, 100e6)?, &[4], 1)
+}
+
+fn epochs(served: &Served, numbers_of_ranks: &[usize], n_rounds: usize) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
-    for n_ranks in [1, 2, 4] {
+    for &n_ranks in numbers_of_ranks {
         let model = TableReading {
-            table_bytes: (n_rows * ROW_BYTES) as f64,
-            n_shards: 1,
-            server_bytes_per_s: BYTES_PER_S,
+            table_bytes: (served.n_rows * ROW_BYTES) as f64,
+            n_shards: served.n_shards,
+            server_bytes_per_s: served.bytes_per_s,
             host_bytes_per_s: f64::INFINITY,
             ranks_per_host: 1,
             ahead_bytes: ahead_bytes(&lanes()?, n_ranks) as f64,
             ..typical()
         };
-        let (mut seconds, mut bytes) = (Vec::new(), Vec::new());
-        for round in 0..options.n_rounds {
-            let caches = folder.path().join(format!("caches-{n_ranks}-{round}"));
-            let read = epoch(n_ranks, &server.url("/t.safetensors"), &caches)?;
+        let (mut seconds, mut bytes, mut memory) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..n_rounds {
+            let caches = tempfile::tempdir()?;
+            let read = epoch(n_ranks, &served.server.url("/t"), caches.path())?;
             ensure!(
-                read.iter().map(|rank| rank.n_rows).sum::<usize>() == n_rows,
+                read.iter().map(|rank| rank.n_rows).sum::<usize>() == served.n_rows,
                 "{n_ranks} ranks read other rows than the table's"
             );
-            seconds.push(read.iter().map(|rank| rank.seconds).fold(0.0, f64::max));
-            bytes.push(read.iter().map(|rank| rank.bytes).fold(0.0, f64::max));
-            std::fs::remove_dir_all(&caches)?;
+            let most = |figure: fn(&Read) -> f64| read.iter().map(figure).fold(0.0, f64::max);
+            seconds.push(most(|rank| rank.seconds));
+            bytes.push(most(|rank| rank.bytes));
+            memory.push(most(|rank| rank.peak_bytes));
         }
-        let row = |case: &str, ours: Vec<f64>, unit, predicted: f64| Row {
+        let table = served.n_rows * ROW_BYTES;
+        let size =
+            if table < 1_000_000_000 { format!("{} MB", table / 1_000_000) } else { format!("{} GB", table / 1_000_000_000) };
+        let row = |case: &str, ours: Vec<f64>, unit, reference: Option<(&str, f64)>| Row {
             suite: SUITE,
-            case: format!("{case}, {} MiB at {:.0} MB/s, {n_ranks} processes", n_bytes >> 20, BYTES_PER_S / 1e6),
-            reference: Some(("predicted".to_owned(), vec![predicted; ours.len()])),
+            case: format!("{case}, {size} at {:.0} MB/s, {n_ranks} processes", served.bytes_per_s / 1e6),
+            reference: reference.map(|(name, value)| (name.to_owned(), vec![value; ours.len()])),
             ours,
             unit,
             target: None,
             better: Better::Less,
         };
-        rows.push(row("reading an epoch", seconds, "s", model.epoch(n_ranks, Duration::ZERO).as_secs_f64()));
-        rows.push(row("bytes that a rank reads", bytes, "B", model.rank_bytes(n_ranks)));
+        let link = table as f64 / served.bytes_per_s;
+        rows.push(row("reading an epoch", seconds.clone(), "s", Some(("link", link))));
+        let predicted = model.epoch(n_ranks, Duration::ZERO).as_secs_f64();
+        rows.push(row("reading an epoch", seconds, "s", Some(("predicted", predicted))));
+        rows.push(row("bytes that a rank reads", bytes.clone(), "B", Some(("its part", table as f64 / n_ranks as f64))));
+        rows.push(row("bytes that a rank reads", bytes, "B", Some(("predicted", model.rank_bytes(n_ranks)))));
+        if memory.iter().all(|bytes| *bytes > 0.0) {
+            rows.push(row("most memory of a rank", memory, "B", None));
+        }
     }
     Ok(rows)
+}
+
+/// A table on a server of this machine.
+struct Served {
+    server: server::Server,
+    n_rows: usize,
+    n_shards: usize,
+    bytes_per_s: f64,
+}
+
+impl Served {
+    /// A table of equal shards of about so many bytes, which take the memory of one.
+    fn start(shard_bytes: usize, n_shards: usize, bytes_per_s: f64) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("t");
+        let shard_rows = shard_bytes / ROW_BYTES / BATCH_ROWS * BATCH_ROWS;
+        let mut writer = ShardedWriter::create(&path, Schema::shaped(&[N_COLS]), ShardSize::Rows(shard_rows))?;
+        for batch in 0..shard_rows / BATCH_ROWS {
+            writer.push(&[batch as f32; BATCH_ROWS * N_COLS], &[1.0_f32; BATCH_ROWS])?;
+        }
+        writer.finish()?;
+        let mut index: Value = serde_json::from_slice(&std::fs::read(path.join(INDEX))?)?;
+        let shard = index["shards"][0].clone();
+        let file = shard["file_name"].as_str().context("a shard has a name")?;
+        let bytes = Arc::new(std::fs::read(path.join(file))?);
+        let shards = (0..n_shards).map(|number| {
+            let mut copy = shard.clone();
+            copy["file_name"] = format!("{number:05}-{file}").into();
+            copy
+        });
+        index["shards"] = shards.collect();
+        for field in ["total_rows", "total_size"] {
+            index["metadata"][field] = (index["metadata"][field].as_u64().context("a count")? * n_shards as u64).into();
+        }
+        let server = server::Server::start();
+        (0..n_shards).for_each(|number| server.put_shared(&format!("/t/{number:05}-{file}"), bytes.clone()));
+        server.put_shared(&format!("/t/{INDEX}"), Arc::new(serde_json::to_vec(&index)?));
+        server.set_link(bytes_per_s, LATENCY);
+        Ok(Self { server, n_rows: shard_rows * n_shards, n_shards, bytes_per_s })
+    }
 }
 
 /// Stores in the same region; a rank a GPU, eight to a host with 25 Gbit/s, whose cache is on an NVMe drive.
@@ -130,20 +188,10 @@ fn lanes() -> Result<Lanes> {
     Lanes::of_batches(BATCH_ROWS, ROW_BYTES, Some(1)).context("a batch has lanes")
 }
 
-/// The memory for what a rank reads ahead: of each of its lanes, three windows.
+/// The memory for what a rank reads ahead: of each of its lanes, four windows.
 fn ahead_bytes(lanes: &Lanes, n_ranks: usize) -> usize {
     let window_rows = lanes.block_rows as usize * lanes.window_blocks as usize;
-    3 * window_rows * ROW_BYTES * (lanes.n_lanes as usize).div_ceil(n_ranks)
-}
-
-fn write(path: &Path, n_bytes: usize) -> Result<usize> {
-    let n_rows = n_bytes / ROW_BYTES / BATCH_ROWS * BATCH_ROWS;
-    let mut writer = TableWriter::create(path, Schema::shaped(&[N_COLS]))?;
-    for batch in 0..n_rows / BATCH_ROWS {
-        writer.push(&[batch as f32; BATCH_ROWS * N_COLS], &[1.0_f32; BATCH_ROWS])?;
-    }
-    writer.finish()?;
-    Ok(n_rows)
+    4 * window_rows * ROW_BYTES * (lanes.n_lanes as usize).div_ceil(n_ranks)
 }
 
 /// What a rank has read in an epoch.
@@ -151,6 +199,8 @@ struct Read {
     n_rows: usize,
     seconds: f64,
     bytes: f64,
+    /// 0 where the system does not say.
+    peak_bytes: f64,
 }
 
 /// An epoch of `n_ranks` processes, which begin it at the same time, after all have opened the table.
@@ -180,7 +230,12 @@ fn epoch(n_ranks: usize, url: &str, caches: &Path) -> Result<Vec<Read>> {
         let said: Value = serde_json::from_str(&line(&mut said)?).context("a rank prints what it has read")?;
         ensure!(child.wait()?.success(), "a rank that reads has failed");
         let figure = |key: &str| said[key].as_f64().with_context(|| format!("a rank printed no `{key}`: {said}"));
-        read.push(Read { n_rows: figure("rows")? as usize, seconds: figure("seconds")?, bytes: figure("bytes")? });
+        read.push(Read {
+            n_rows: figure("rows")? as usize,
+            seconds: figure("seconds")?,
+            bytes: figure("bytes")?,
+            peak_bytes: figure("peak_bytes")?,
+        });
     }
     Ok(read)
 }
@@ -191,10 +246,11 @@ pub(crate) fn reader(args: &[String]) -> Result<()> {
     let [url, rank, n_ranks, cache] = args else {
         bail!("a rank that reads is given a URL, its rank, the number of ranks, and a cache")
     };
-    let remote = Remote::new(RemoteOptions { cache: CacheFolder::At(cache.into()), ..RemoteOptions::default() })?;
+    let cache = CacheFolder::At(cache.into());
+    let remote = Remote::new(RemoteOptions { cache, cache_bytes: 1 << 30, ..RemoteOptions::default() })?;
     let (lanes, n_ranks) = (lanes()?, n_ranks.parse()?);
     let ahead = ReadAhead::new(ahead_bytes(&lanes, n_ranks));
-    let table = StreamedTable::open_url(url, &ahead, &remote)?;
+    let table = ShardedTable::open_streamed_url(url, &ahead, &remote)?;
     let shard = Shard::parts(rank.parse()?, n_ranks);
     let mut loader = Loader::new(&table, Batching { order: Order::Lanes(lanes), shard, ..Batching::of(BATCH_ROWS) })?;
     println!("open");
@@ -208,6 +264,9 @@ pub(crate) fn reader(args: &[String]) -> Result<()> {
     let seconds = since.elapsed().as_secs_f64();
     let report = ahead.report();
     ensure!(report.rows_without_room == 0 && report.rows_from_file == 0, "rows were read singly: {report:?}");
-    println!("{}", json!({ "rows": n_rows, "seconds": seconds, "bytes": remote.report().bytes_from_server - before }));
+    println!(
+        "{}",
+        json!({ "rows": n_rows, "seconds": seconds, "bytes": remote.report().bytes_from_server - before, "peak_bytes": status_bytes("VmHWM:").unwrap_or(0) })
+    );
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The trainer: settings with defaults, from which a run is prepared.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -471,7 +471,7 @@ impl<'a> Trainer<'a> {
         S: RowSource<Feature: FeedElement>,
         V: RowSource<Feature: FeedElement>,
     {
-        self.run(model, task, (train, valid), None)
+        self.run(model, task, (train, valid), Start::Model)
     }
 
     /// Resumes from a checkpoint that a [`fit`](Self::fit) of the same model, rows and settings wrote, as [`Training::resume`]
@@ -520,31 +520,53 @@ impl<'a> Trainer<'a> {
         S: RowSource<Feature: FeedElement>,
         V: RowSource<Feature: FeedElement>,
     {
-        self.run(model, task, (train, valid), Some(checkpoint))
+        self.run(model, task, (train, valid), Start::Checkpoint(checkpoint))
+    }
+
+    /// Resumes from the checkpoint in a file, as [`resume`](Self::resume) does, of which each replica loads what it needs
+    /// ([`Training::load_checkpoint`]). All replicas call it.
+    ///
+    /// # Errors
+    /// As [`resume`](Self::resume) and [`Training::load_checkpoint`].
+    #[track_caller]
+    pub fn resume_from<M, S, V>(
+        &mut self,
+        model: &mut Model<M>,
+        path: impl AsRef<Path>,
+        task: &dyn Task,
+        train: &S,
+        valid: &V,
+    ) -> Result<FitReport, Error>
+    where
+        M: Module,
+        S: RowSource<Feature: FeedElement>,
+        V: RowSource<Feature: FeedElement>,
+    {
+        self.run(model, task, (train, valid), Start::File(path.as_ref()))
     }
 
     /// The settings that have no effect on this run.
-    fn without_effect(&self, checkpoint: Option<&Checkpoint>) -> impl Iterator<Item = Warning> {
+    fn without_effect(&self, start: Start<'_>) -> impl Iterator<Item = Warning> {
         let no_report = "the run writes no report (`Trainer::report`)";
         let no_checkpoint = "the run starts from the model, not from a checkpoint (`Trainer::resume`)";
         let all = [
             ("class_names", !self.class_names.is_empty() && self.report.is_none(), no_report),
             ("report_panels", self.report_panels.is_some() && self.report.is_none(), no_report),
             ("report_settings", !self.report_settings.is_empty() && self.report.is_none(), no_report),
-            ("resume_anyway", !self.allowed.is_empty() && checkpoint.is_none(), no_checkpoint),
+            ("resume_anyway", !self.allowed.is_empty() && matches!(start, Start::Model), no_checkpoint),
         ];
         let unused = all.into_iter().filter(|(_, is_unused, _)| *is_unused);
         unused.map(|(setting, _, reason)| Warning::NoEffect { setting, reason: reason.to_owned() })
     }
 
-    /// Trains `model`, from the checkpoint if there is one, with the requested outputs.
+    /// Trains `model` with the requested outputs.
     #[track_caller]
     fn run<M, S, V>(
         &mut self,
         model: &mut Model<M>,
         task: &dyn Task,
         (train, valid): (&S, &V),
-        checkpoint: Option<&Checkpoint>,
+        start: Start<'_>,
     ) -> Result<FitReport, Error>
     where
         M: Module,
@@ -560,7 +582,7 @@ impl<'a> Trainer<'a> {
         let trainable = Trainable::new(model.module(), &params, &*optimizer);
         model.names().check_encoding("train", train.names().encoding, task.n_labels() > 0)?;
         let mut training = Training::new(setup, trainable, task, (train, valid))?;
-        training.add_warnings(self.without_effect(checkpoint));
+        training.add_warnings(self.without_effect(start));
         let (scale, names) = (training.scale().clone(), training.names().clone());
         if self.has_progress {
             self.outputs.progress = Progress::stderr(self.config.max_epochs, training.epoch_rows() as u64);
@@ -584,9 +606,11 @@ impl<'a> Trainer<'a> {
             let file = self.report_panels.iter().fold(file, |file, panels| file.panels(panels.clone()));
             self.outputs.callbacks.push(Box::new(file));
         }
-        let report = match checkpoint {
-            None => training.fit(&mut self.outputs),
-            Some(checkpoint) => training.resume_with(checkpoint, &self.allowed, &mut self.outputs),
+        let mut resume = |checkpoint: &Checkpoint| training.resume_with(checkpoint, &self.allowed, &mut self.outputs);
+        let report = match start {
+            Start::Model => training.fit(&mut self.outputs),
+            Start::Checkpoint(checkpoint) => resume(checkpoint),
+            Start::File(path) => training.load_checkpoint(path).and_then(|checkpoint| resume(&checkpoint)),
         };
         self.outputs.callbacks.truncate(n_callbacks);
         if !has_config {
@@ -599,6 +623,14 @@ impl<'a> Trainer<'a> {
         model.take_trained(&self.device, &params, self.replicas, (scale, names), self.config.precision)?;
         Ok(report)
     }
+}
+
+/// Where a run starts.
+#[derive(Clone, Copy)]
+enum Start<'a> {
+    Model,
+    Checkpoint(&'a Checkpoint),
+    File(&'a Path),
 }
 
 fn second_optimizer(config: &OptimizerConfig, expected: &'static str) -> Error {

@@ -3,7 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use brisk_train::{CheckpointFiles, DataParallelConfig, Error, Outputs, RunFolder, TrainerConfig, Wire, ZeroStage, run_threads};
+use brisk_loader::Rows;
+use brisk_nn::{Activation, Mlp, MlpConfig};
+use brisk_train::{
+    CheckpointFiles, DataParallelConfig, Error, Model, Outputs, Regression, RunFolder, Trainer, TrainerConfig, Wire, ZeroStage,
+    run_threads,
+};
 
 use crate::gpu::cpu;
 use crate::replicas::CONFIG;
@@ -124,5 +129,33 @@ fn a_part_cannot_be_saved_or_taken_for_the_whole() -> Result<(), Error> {
     let refused = found.iter().filter_map(|(_, matrix)| matrix.as_ref().err()).collect::<Vec<_>>();
     assert!(!refused.is_empty(), "at most one of them has all elements");
     assert!(refused.iter().all(|error| error.contains("DataParallel::load_checkpoint")), "{refused:?}");
+    Ok(())
+}
+
+#[test]
+fn the_trainer_resumes_from_the_path_of_a_checkpoint() -> Result<(), Error> {
+    let root = tempfile::tempdir().expect("a folder for a while");
+    let x: Vec<f32> = (0..96).map(|row| row as f32 / 48.0 - 1.0).collect();
+    let labels = x.iter().map(|x| x * x).collect::<Vec<_>>();
+    let rows = Rows::new(x, labels, 1).expect("one column");
+    let sizes = MlpConfig { n_inputs: 1, hidden: vec![8], n_outputs: 1, activation: Activation::tanh() };
+    let run = |folder: &RunFolder, epochs, from: Option<&Path>| {
+        run_threads(2, &config(ZeroStage::Parameters, Wire::F32), |replicas| {
+            let mut model = Model::new(7, |params| Mlp::new(params, &sizes));
+            let mut trainer = Trainer::new(&cpu(1)).batch_rows(16).max_epochs(epochs).folder(folder).replicas(replicas);
+            let task = Regression::mse();
+            match from {
+                None => trainer.fit(&mut model, &task, &rows, &rows),
+                Some(path) => trainer.resume_from(&mut model, path, &task, &rows, &rows),
+            }?;
+            model.predict(&rows)
+        })
+    };
+    let [in_two, at_once] = ["in_two", "at_once"].map(|name| RunFolder::create_at(&root.path().join(name)).expect("a folder"));
+    run(&in_two, 2, None)?;
+    let resumed = run(&in_two, 4, Some(&in_two.last()))?;
+    assert_eq!(resumed, run(&at_once, 4, None)?, "bit-identical to a run without a break");
+    let missing = run(&in_two, 5, Some(&root.path().join("none.safetensors"))).expect_err("there is no file");
+    assert!(missing.to_string().contains("none.safetensors"), "{missing}");
     Ok(())
 }

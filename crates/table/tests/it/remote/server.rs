@@ -124,6 +124,10 @@ impl Server {
 
     /// Stores an object at a path that starts with `/`.
     pub(crate) fn put(&self, path: &str, bytes: Vec<u8>) {
+        self.put_shared(path, Arc::new(bytes));
+    }
+
+    pub(crate) fn put_shared(&self, path: &str, bytes: Arc<Vec<u8>>) {
         self.state.put(path, bytes);
     }
 
@@ -169,9 +173,9 @@ impl Drop for Server {
 }
 
 impl State {
-    fn put(&self, path: &str, bytes: Vec<u8>) -> u64 {
+    fn put(&self, path: &str, bytes: Arc<Vec<u8>>) -> u64 {
         let version = self.n_versions.fetch_add(1, Ordering::Relaxed);
-        lock(&self.objects).insert(path.to_owned(), Stored { bytes: Arc::new(bytes), version });
+        lock(&self.objects).insert(path.to_owned(), Stored { bytes, version });
         version
     }
 
@@ -229,11 +233,11 @@ impl State {
                     .filter(|(name, id)| !name.starts_with('/') && !id.is_empty());
                 let block = |(_, id): (&str, &str)| lock(&self.uploads).remove(&format!("{}?{id}", request.path));
                 let bytes = ids.filter_map(block).flat_map(BTreeMap::into_values).flatten().collect();
-                let version = self.put(&request.path, bytes);
+                let version = self.put(&request.path, Arc::new(bytes));
                 answer(stream, 201, &format!("ETag: \"{version}\"\r\n"), b"")
             }
             ("PUT", None) => {
-                let version = self.put(&request.path, body);
+                let version = self.put(&request.path, Arc::new(body));
                 answer(stream, 200, &format!("ETag: \"{version}\"\r\n"), b"")
             }
             ("POST", None) if request.parameter("uploads").is_some() => {
@@ -244,7 +248,7 @@ impl State {
             }
             ("POST", Some(upload)) => {
                 let parts = lock(&self.uploads).remove(&upload)?;
-                let version = self.put(&request.path, parts.into_values().flatten().collect());
+                let version = self.put(&request.path, Arc::new(parts.into_values().flatten().collect()));
                 let xml = format!("<CompleteMultipartUploadResult><ETag>\"{version}\"</ETag></CompleteMultipartUploadResult>");
                 answer(stream, 200, "", xml.as_bytes())
             }
