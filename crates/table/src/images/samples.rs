@@ -37,8 +37,8 @@ impl Samples {
     }
 
     /// Converts pixels to `n_channels` channels of 8 bits: one for grey, three for RGB, four for RGB and alpha, or the channels
-    /// that they have. Samples of 16 bits are rounded to 8 first, a colour becomes grey as in Pillow, alpha is dropped, and pixels
-    /// without alpha are opaque.
+    /// that they have. Samples of 16 bits are rounded to 8 first, a colour becomes grey as in Pillow, alpha is dropped, pixels
+    /// without alpha become opaque.
     pub(super) fn converted(self, bytes: Vec<u8>, n_channels: usize) -> Vec<u8> {
         match self.depth {
             Depth::Eight if self.n_channels == n_channels => bytes,
@@ -60,12 +60,7 @@ fn narrowed(value: [u8; 2]) -> u8 {
 }
 
 /// `to_u8` gives an 8-bit value for a sample of `N_BYTES` bytes.
-fn convert<const N_BYTES: usize>(
-    bytes: &[u8],
-    from: usize,
-    to: usize,
-    to_u8: impl Fn([u8; N_BYTES]) -> u8,
-) -> Vec<u8> {
+fn convert<const N_BYTES: usize>(bytes: &[u8], from: usize, to: usize, to_u8: impl Fn([u8; N_BYTES]) -> u8) -> Vec<u8> {
     let (samples, _) = bytes.as_chunks::<N_BYTES>();
     let mut converted = Vec::with_capacity(samples.len() / from * to);
     for pixel in samples.chunks_exact(from) {

@@ -543,6 +543,15 @@ fn links_are_followed_but_not_in_circles() {
     symlink("../../elsewhere/x.png", set.join("b/1.png")).unwrap();
     let (report, table) = table_of(&set, ImagesOptions::default()).unwrap();
     assert_eq!((report.n_rows, table.classes()), (2, &["a", "b"].map(String::from)[..]));
+    // A link to nowhere is a file that cannot be read.
+    symlink("gone.png", set.join("b/0.png")).unwrap();
+    symlink("gone", set.join("c")).unwrap();
+    let message = table_of(&set, ImagesOptions::default()).unwrap_err();
+    assert!(message.contains("b/0.png"), "{message}");
+    let (report, _) = table_of(&set, SKIP).unwrap();
+    assert_eq!((report.n_rows, report.n_skipped, &report.files[..]), (2, 2, &["a/x.png", "b/1.png"].map(String::from)[..]));
+    fs::remove_file(set.join("b/0.png")).unwrap();
+    fs::remove_file(set.join("c")).unwrap();
     // Two links to a folder above would make 2³² paths of 32 folders.
     symlink("..", set.join("b/up")).unwrap();
     symlink("..", set.join("b/again")).unwrap();
