@@ -41,8 +41,9 @@ fn run(options: Options) -> Result<ExitCode> {
     match finished {
         Ok(None) => Ok(ExitCode::SUCCESS),
         Ok(Some(finished)) => {
+            let status = stopped::finish(&finished.outcome.report, &finished.stop, &finished.checkpoint, started_by);
             show(&options, &finished)?;
-            Ok(stopped::finish(&finished.outcome.report, &finished.stop, &finished.checkpoint, started_by))
+            Ok(status)
         }
         // The handlers are installed before the training, and every call returns the same flag.
         Err(error) => stopped::without_results(error, &StopFlag::on_signals()?, started_by),
@@ -65,7 +66,13 @@ fn threads(options: &Options, started: Instant) -> Result<Finished> {
 /// Shows the results.
 fn show(options: &Options, finished: &Finished) -> Result<()> {
     let Finished { outcome, everybody, engine, .. } = finished;
-    if let Some(path) = &options.run.json {
+    let mut lines = outcome.lines(&options.run);
+    let reductions = format!("{} of {} together", thousands(finished.n_reductions), finished.reduced_mebibytes);
+    let hidden = format!("{reductions}, {:.0} % of their time hidden", 100.0 * finished.hidden);
+    let state = format!("{} on each", mebibytes(finished.state_bytes as u64));
+    let replicas = format!("{} by {engine}", everybody.len());
+    lines.splice(1..1, [("replicas", replicas), ("training state", state), ("reductions", hidden)]);
+    let written = options.run.json.as_ref().map_or(Ok(()), |path| {
         let mut results = outcome.json(&options.run);
         results["n_replicas"] = json!(everybody.len());
         results["engine"] = json!(engine);
@@ -73,13 +80,8 @@ fn show(options: &Options, finished: &Finished) -> Result<()> {
         results["state_bytes"] = json!(finished.state_bytes);
         results["reductions"] = json!(finished.n_reductions);
         results["reduction_hidden"] = json!(finished.hidden);
-        write_json(path, &results)?;
-    }
-    let mut lines = outcome.lines(&options.run);
-    let reductions = format!("{} of {} together", thousands(finished.n_reductions), finished.reduced_mebibytes);
-    let hidden = format!("{reductions}, {:.0} % of their time hidden", 100.0 * finished.hidden);
-    let state = format!("{} on each", mebibytes(finished.state_bytes as u64));
-    let replicas = format!("{} by {engine}", everybody.len());
-    lines.splice(1..1, [("replicas", replicas), ("training state", state), ("reductions", hidden)]);
-    print::result(closing_table(&lines))
+        write_json(path, &results)
+    });
+    print::result(closing_table(&lines))?;
+    written
 }

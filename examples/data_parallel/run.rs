@@ -8,11 +8,12 @@ use brisk_examples::higgs::{Data, Network, Outcome, Place};
 use brisk_examples::{higgs, print};
 use brisk_loader::RowSource as _;
 use brisk_nn::tensor::Graph;
+use brisk_replicate::buckets;
 use brisk_report::{mebibytes, thousands};
 use brisk_train::metrics::roc_auc;
 use brisk_train::{
-    Binary, DataParallel, Feed, FeedConfig, FeedProbe, Outputs, Progress, RunFolder, Scorer, StopFlag, Trainable, Trainer,
-    TrainerConfig, Training,
+    Binary, CheckpointFiles, DataParallel, Feed, FeedConfig, FeedProbe, Outputs, Progress, RunFolder, Scorer, StopFlag,
+    Trainable, Trainer, TrainerConfig, Training,
 };
 use serde_json::{Value, json};
 
@@ -91,6 +92,13 @@ pub(crate) fn train(
     note(&format!("parameters: {}", thousands(params.n_trained() as u64)));
     let resolved = run.precision.resolved(&device).to_string();
     note(&format!("precision: {}, {resolved}", run.precision));
+    let ranges: Vec<_> = params.entries().iter().map(|entry| entry.range.clone()).collect();
+    let n_buckets = buckets(&ranges, size_of::<f32>(), options.parallel().buckets).len();
+    if options.checkpoint_files == CheckpointFiles::OneAReplica && n_buckets < replicas.world_size() {
+        note(&format!(
+            "warning: with `--checkpoint-files each`, a bucket of parameters is written by one replica; there are {n_buckets}, so that the files of other replicas are empty: a smaller `--bucket-mb` makes more"
+        ));
+    }
     let state_bytes = trainer.memory()?.state();
     note(&format!("parameters, gradients and optimizer on each replica: {}", mebibytes(state_bytes as u64)));
     note(&format!("planned peak memory of each replica: {}", mebibytes(planned_peak_bytes as u64)));

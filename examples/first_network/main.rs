@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use brisk_examples::command_line::ServerOption;
 use brisk_examples::elsewhere::LocalFile;
+use brisk_examples::higgs::stopped;
 use brisk_examples::run::RunOptions;
 use brisk_examples::{command_line, letters, print};
 use brisk_loader::split;
@@ -34,10 +35,10 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    command_line::run(|options| run(&options).map(|()| ExitCode::SUCCESS))
+    command_line::run(run)
 }
 
-fn run(options: &Options) -> Result<()> {
+fn run(options: Options) -> Result<ExitCode> {
     let input = options.table.as_deref().map(|table| ("TABLE", table));
     options.server.apply(options.table.as_deref())?;
     let run = options.run.start(input.as_slice())?;
@@ -57,8 +58,11 @@ fn run(options: &Options) -> Result<()> {
     let scores = model.evaluate(&Classification::of(26), &test)?;
     model.save("target/letters/model.safetensors")?;
     let facts = json!({ "seed": SEED, "simulated": options.table.is_none(), "parameters": model.params().n_trained() });
-    run.finish([run.fitted(&report, &scores, &train, BATCH_ROWS)?, facts])?;
+    let written = run.finish([run.fitted(&report, &scores, &train, BATCH_ROWS)?, facts]);
     print::result(format_args!("best epoch: {}, {} {:.4}", report.best_epoch, report.watched, report.best_value))?;
     print::result(format_args!("test: {scores}"))?;
-    print::result("wrote model.safetensors and report.html in target/letters")
+    let status = stopped::written(&report.warnings);
+    let page = if status == ExitCode::SUCCESS { " and report.html" } else { "" };
+    print::result(format_args!("wrote model.safetensors{page} in target/letters"))?;
+    written.map(|()| status)
 }

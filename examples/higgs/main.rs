@@ -108,7 +108,7 @@ fn run(options: Options) -> Result<ExitCode> {
         seconds: started.elapsed().as_secs_f64(),
         folder: Some(folder.path().to_owned()),
     };
-    options.json.as_ref().map_or(Ok(()), |path| write_json(path, &outcome.json(&options)))?;
+    let written = options.json.as_ref().map_or(Ok(()), |path| write_json(path, &outcome.json(&options)));
     print::result(closing_table(&outcome.lines(&options)))?;
-    Ok(exit_code)
+    written.map(|()| exit_code)
 }

@@ -45,7 +45,8 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
         return several::train_each(&options, &device, &data, started, &stop);
     }
     Ok(match train(&options, &device, &detect(&options, &data, &stop)?, started, &stop)? {
-        Outcome::Trained { .. } => ExitCode::SUCCESS,
+        Outcome::Trained { is_complete: true, .. } => ExitCode::SUCCESS,
+        Outcome::Trained { .. } => ExitCode::FAILURE,
         Outcome::Stopped(status) => status,
     })
 }

@@ -105,8 +105,12 @@ pub(crate) fn warning(warning: &TabularWarning, target: &Target) {
         TabularRemedy::Scale => "subtract a number from the column in the file, or scale it".to_owned(),
         TabularRemedy::Header => "`--header present` or `--header absent` says which".to_owned(),
         TabularRemedy::MissingValue => {
-            let value = if let TabularWarning::Outlier { value, .. } = warning { value.as_str() } else { "WORD" };
-            let ranks = if is_target { "" } else { ", and `--scaling quantile` keeps the others apart" };
+            let (value, ranks) = match warning {
+                TabularWarning::Outlier { value, .. } if is_target => (value.as_str(), ""),
+                TabularWarning::Outlier { value, .. } => (value.as_str(), ", and `--scaling quantile` keeps the others apart"),
+                TabularWarning::PlaceholderDate { value, .. } => (value.as_str(), ""),
+                _ => ("WORD", ""),
+            };
             format!("`--missing-value {value}` says that it means a missing value{ranks}")
         }
         _ if is_target => "`--task classes` makes its values classes".to_owned(),

@@ -234,13 +234,9 @@ impl Options {
         of_model.into_iter().chain(rows).collect()
     }
 
-    /// Removes the page of the model that was in the folder before, unless it is written again.
+    /// Removes the page of the model that was in the folder before.
     pub(crate) fn remove_former_page(&self) -> std::io::Result<()> {
-        let page = self.out.join(PAGE);
-        if self.targets().len() < 2 && self.report_path().as_ref() == Some(&page) {
-            return Ok(());
-        }
-        match std::fs::remove_file(page) {
+        match std::fs::remove_file(self.out.join(PAGE)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }

@@ -29,7 +29,7 @@ pub(crate) fn train_each(
     // All are read before the first is trained, so that what is wrong with one of them is known at once.
     let detected = (0..n_targets).map(|i| detect(&options.of_target(i, None), data, stop));
     let detected: Vec<Detected> = detected.collect::<Result<_>>()?;
-    let (mut models, mut results) = (Vec::new(), Vec::new());
+    let (mut models, mut results, mut are_complete) = (Vec::new(), Vec::new(), true);
     for (i, detected) in detected.into_iter().enumerate() {
         let name = printable(detected.target.name()).to_string();
         print::note(format_args!("target {} of {n_targets}: {name}", i + 1));
@@ -39,7 +39,8 @@ pub(crate) fn train_each(
         let own = options.of_target(i, left.map(|left| (left / (n_targets - i) as u32).max(LEAST_TIME)));
         print::result(closing_table(&[("target", name)]))?;
         match train(&own, device, &detected, Instant::now(), stop)? {
-            Outcome::Trained { model, results: own } => {
+            Outcome::Trained { model, results: own, is_complete } => {
+                are_complete &= is_complete;
                 models.push(*model);
                 results.push(own);
             }
@@ -51,11 +52,12 @@ pub(crate) fn train_each(
     }
     TabularModels::new(models)?.save(&options.out)?;
     options.remove_former_page()?;
-    if let Some(path) = &options.json {
-        write_json(path, &json!({ "targets": results, "seconds": started.elapsed().as_secs_f64() }))?;
-    }
+    let written = options
+        .json
+        .as_ref()
+        .map_or(Ok(()), |path| write_json(path, &json!({ "targets": results, "seconds": started.elapsed().as_secs_f64() })));
     print::result(closing_table(&[("models", printable(&options.out).to_string())]))?;
-    Ok(ExitCode::SUCCESS)
+    written.map(|()| if are_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Given to a target although those before it took all of the time.

@@ -18,7 +18,7 @@ use brisk_tabular::{
     Calibration, Detected, Effort, Error as TabularError, Fitted, Fitting, ImportanceOptions, Preprocessing,
     PreprocessingOptions, Recipe, SegmentOptions, TabularModel, TabularWarning, Target, TargetScale, Threshold,
 };
-use brisk_train::{Ended, Error as TrainError, FeedProbe, StopFlag, Trainable, Trainer, Warning};
+use brisk_train::{Ended, Error as TrainError, FeedProbe, StopFlag, Trainable, Trainer};
 use serde_json::Value;
 
 use crate::linear;
@@ -31,8 +31,8 @@ use crate::to_go::to_go;
 
 /// How a training ended.
 pub(crate) enum Outcome {
-    /// With a model, which is in its folder.
-    Trained { model: Box<TabularModel>, results: Value },
+    /// With a model, which is in its folder; not complete if the page or the file of `--json` could not be written.
+    Trained { model: Box<TabularModel>, results: Value, is_complete: bool },
     /// It was stopped, with a model in its folder or without one.
     Stopped(ExitCode),
 }
@@ -200,13 +200,12 @@ pub(crate) fn train(
         segments,
         elapsed,
     };
-    if let Some(path) = options.report_path() {
-        page::of(&results, columns, &test, &rows.test)?.write(&path)?;
-    }
     let json = results.json();
-    if let Some(path) = &options.json {
-        write_json(path, &json)?;
-    }
+    let page = || match options.report_path() {
+        Some(path) => Ok(page::of(&results, columns, &test, &rows.test)?.write(&path)?),
+        None => Ok(()),
+    };
+    let outputs = [page(), options.json.as_ref().map_or(Ok(()), |path| write_json(path, &json))];
     print::result(results.scores())?;
     if results.linear_is_better() {
         print::note(if fitted.linear.is_some() {
@@ -218,9 +217,11 @@ pub(crate) fn train(
     results.folds().map_or(Ok(()), print::result)?;
     results.importance().map_or(Ok(()), print::result)?;
     print::result(results.lines())?;
+    outputs.iter().filter_map(|output| output.as_ref().err()).for_each(print::error);
+    let is_complete = outputs.iter().all(Result::is_ok);
     Ok(match is_stopped {
-        true => Outcome::Stopped(stopped::status(stop, ExitCode::SUCCESS)),
-        false => Outcome::Trained { model: Box::new(fitted.model), results: json },
+        true => Outcome::Stopped(stopped::status(stop, if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })),
+        false => Outcome::Trained { model: Box::new(fitted.model), results: json, is_complete },
     })
 }
 
@@ -242,9 +243,6 @@ fn planned(
     let optimizer = Adam::new(params);
     let trainer = recipe.trainer(device).precision(options.precision_on(device));
     let training = trainer.prepare(Trainable::new(model.model().module(), params, &optimizer), &*task, train, valid)?;
-    // The scores of a table do use the weights of validation rows.
-    let warnings = training.warnings().iter().filter(|warning| !matches!(warning, Warning::UnusedWeights { .. }));
-    warnings.for_each(|warning| print::note(format_args!("warning: {warning}")));
     let [step, evaluation] = training.graphs();
     let probe = FeedProbe::new(device, training.train_rows(), training.scale())?;
     Ok(Planned { peak_bytes: Graph::planned_peak_bytes(&[step, evaluation])?, loader_rows_per_s: probe.rows_per_s()? })

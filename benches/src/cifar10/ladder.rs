@@ -92,6 +92,7 @@ pub(super) fn run(options: &Options, suite: &Cifar10) -> Result<Vec<Value>> {
                 measures_costs: false,
                 has_progress: stderr().is_terminal(),
                 report: None,
+                report_settings: Vec::new(),
                 stop: StopFlag::default(),
             };
             run_by_epochs(&options.device, &data, &settings)

@@ -52,6 +52,16 @@ pub enum Error {
         /// Which label of a row, from 0, where rows have several.
         label: Option<usize>,
     },
+    /// A class has no row, so that areas under curves are not defined.
+    #[error("{metric}: none of {n_rows} rows has class {class}, expected rows of each class; evaluate on more rows")]
+    MissingClass {
+        /// Which metric.
+        metric: &'static str,
+        /// How many rows there are.
+        n_rows: usize,
+        /// The first such class.
+        class: usize,
+    },
     /// The numbers of outputs and labels per row are not those of a task that the metric measures.
     #[error("{metric}: {} and {} per row, expected {expected}", count(*n_outputs, "output"), count(*n_labels, "label"))]
     Columns {
@@ -136,7 +146,11 @@ impl Error {
     /// Whether the metric may be defined for more rows than it was given.
     pub fn is_of_few_rows(&self) -> bool {
         match self {
-            Self::OneClass { .. } | Self::NoPositiveLabel { .. } | Self::ConstantLabel { .. } | Self::NoRowWeight { .. } => true,
+            Self::OneClass { .. }
+            | Self::MissingClass { .. }
+            | Self::NoPositiveLabel { .. }
+            | Self::ConstantLabel { .. }
+            | Self::NoRowWeight { .. } => true,
             Self::Custom { cause, .. } => cause.downcast_ref().is_some_and(Self::is_of_few_rows),
             _ => false,
         }

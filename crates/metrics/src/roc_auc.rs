@@ -1,7 +1,7 @@
 use crate::direction::Direction;
 use crate::error::Error;
 use crate::metric::{Metric, MetricValue};
-use crate::ranked_scores::RankedScores;
+use crate::ranked_scores::{RankedScores, Tie};
 use crate::scored::Scored;
 
 /// The area under the ROC curve: the probability that a row labelled 1 scores above one labelled 0, ties counting half.
@@ -25,21 +25,26 @@ impl RocAuc {
         let columns = self.0.columns()?;
         let areas = columns.iter().enumerate().map(|(label, keys)| {
             let (ties, all) = keys.ranked();
-            if all.positive == 0.0 || all.negative == 0.0 {
+            area(&ties).ok_or_else(|| {
                 let label = (columns.len() > 1).then_some(label);
                 let class = u8::from(all.negative == 0.0);
-                return Err(Error::OneClass { n_rows: self.0.n_rows(), class, label });
-            }
-            // Twice the pairs in which the positive row wins, so that a tie counts one.
-            let (mut twice_wins, mut negative_below) = (0.0, 0.0);
-            for tie in ties {
-                twice_wins += tie.positive * (2.0 * negative_below + tie.negative);
-                negative_below += tie.negative;
-            }
-            Ok(twice_wins / (2.0 * all.positive * all.negative))
+                Error::OneClass { n_rows: self.0.n_rows(), class, label }
+            })
         });
         Ok(areas.sum::<Result<f64, Error>>()? / columns.len() as f64)
     }
+}
+
+/// The area of rows from the lowest score to the highest; `None` if all are of one class.
+pub(crate) fn area(ties: &[Tie]) -> Option<f64> {
+    // Twice the pairs in which the positive row wins, so that a tie counts one.
+    let (mut twice_wins, mut positive, mut negative) = (0.0, 0.0, 0.0);
+    for tie in ties {
+        twice_wins += tie.positive * (2.0 * negative + tie.negative);
+        positive += tie.positive;
+        negative += tie.negative;
+    }
+    (positive > 0.0 && negative > 0.0).then(|| twice_wins / (2.0 * positive * negative))
 }
 
 impl Default for RocAuc {

@@ -7,6 +7,7 @@ use crate::muon::{Muon, MuonScale};
 use crate::optimizer::Optimizer;
 use crate::parameter_group::ParameterGroup;
 use crate::parameters::Parameters;
+use crate::rms_prop::RmsProp;
 use crate::schedule_free::ScheduleFreeAdamW;
 use crate::sgd::{Momentum, Sgd};
 use crate::together::CombinedOptimizer;
@@ -56,6 +57,32 @@ pub enum OptimizerConfig {
     },
     /// [`Muon`], with AdamW for the parameters that are not its own.
     Muon(MuonConfig),
+    /// [`RmsProp`].
+    #[serde(rename = "rmsprop")]
+    RmsProp(RmsPropConfig),
+}
+
+/// The settings of [`RmsProp`].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RmsPropConfig {
+    /// α.
+    pub alpha: f32,
+    /// ε.
+    pub eps: f32,
+    /// The momentum.
+    pub momentum: f32,
+    /// The weight decay.
+    pub weight_decay: f32,
+    /// Whether it is [centered](RmsProp::centered).
+    pub centered: bool,
+}
+
+impl Default for RmsPropConfig {
+    /// PyTorch's: α = 0.99, ε = 1e-8.
+    fn default() -> Self {
+        Self { alpha: 0.99, eps: 1e-8, momentum: 0.0, weight_decay: 0.0, centered: false }
+    }
 }
 
 /// The settings of [`Muon`].
@@ -141,6 +168,10 @@ impl OptimizerConfig {
                 Box::new(Sgd::new(params).momentum(*momentum, *form).weight_decay(*weight_decay))
             }
             Self::Muon(config) => Box::new(config.build(params)?),
+            Self::RmsProp(RmsPropConfig { alpha, eps, momentum, weight_decay, centered }) => {
+                let optimizer = if *centered { RmsProp::centered(params) } else { RmsProp::new(params) };
+                Box::new(optimizer.alpha(*alpha).eps(*eps).momentum(*momentum).weight_decay(*weight_decay))
+            }
         })
     }
 }

@@ -10,12 +10,12 @@ use brisk_train::Labels;
 use crate::columns::Columns;
 use crate::error::{Error, FewLabels, OddCells};
 use crate::model::TabularModel;
-use crate::odd_values::{NearlyClasses, Outlier, counts, nearly_classes, outliers};
+use crate::odd_values::{NearlyClasses, Outlier, PlaceholderDate, counts, nearly_classes, outliers, placeholder_dates};
 use crate::reading::{Decoding, middle, shortest};
 use crate::row_column::RowColumn;
 use crate::scratch::import_to_memory;
 use crate::splitting::Splitting;
-use crate::surveyed::{FAR_FROM_ZERO, MAX_EXACT, Surveyed, survey_typed};
+use crate::surveyed::{FAR_FROM_ZERO, MAX_EXACT, MAX_EXACT_F64, Surveyed, survey_typed};
 use crate::target::{MAX_GUESSED_CLASSES, Target};
 use crate::target_kind::{TARGETS, TargetKind};
 use crate::text_options::{TextOptions, check_used};
@@ -66,7 +66,7 @@ pub struct Detected {
     pub target_is_guess: bool,
     /// Decisions that the user may want to change.
     pub warnings: Vec<TabularWarning>,
-    /// The words for missing values, of those that [`DetectOptions::text`] names, that no cell of a text file has.
+    /// The words for missing values, of those that [`DetectOptions::text`] names, that no cell of the file has.
     pub unused_missing_values: Vec<String>,
     /// The words and marks with which the text was read, to be [kept](TabularModel::set_text_options) with the model.
     pub text: TextOptions,
@@ -178,7 +178,11 @@ impl TabularModel {
                 let columns = ColumnOptions { keep_index: options.keep_index, ..ColumnOptions::default() };
                 let csv = options.text.apply(ImportOptions::with_columns(&columns)).csv;
                 let survey = survey_csv_with_progress(path, &csv, |_| progress())?;
-                Surveyed { columns: survey.columns, index: survey.index_columns }
+                let is_found = |word: &String| {
+                    survey.columns.iter().any(|column| column.found_missing_values().any(|found| found == word.trim()))
+                };
+                let unused = options.text.missing_values.iter().filter(|word| !is_found(word)).cloned().collect();
+                Surveyed { columns: survey.columns, index: survey.index_columns, unused_missing_values: unused }
             }
             _ => survey_typed(path, options.drop.as_slice(), options.keep_index, &options.text, &mut progress)?,
         };
@@ -203,12 +207,7 @@ impl TabularModel {
         };
         let source = if format == Format::Csv { Source::Text { path, options: Box::new(import.csv) } } else { Source::Rows };
         let mut detected = detected(table, options, plan, &source)?;
-        if format == Format::Csv {
-            let is_found = |word: &String| {
-                survey.columns.iter().any(|column| column.found_missing_values().any(|found| found == word.trim()))
-            };
-            detected.unused_missing_values.extend(options.text.missing_values.iter().filter(|word| !is_found(word)).cloned());
-        }
+        detected.unused_missing_values = survey.unused_missing_values;
         detected.text.n_unnamed_columns = Columns::n_unnamed(&report.source_columns);
         Ok(detected)
     }
@@ -334,6 +333,19 @@ fn detected(table: Table, options: &DetectOptions, plan: Plan, source: &Source<'
     for (col, column) in columns.numbers.iter().enumerate().filter(|_| !features.is_empty()) {
         let values: Vec<f32> = features.iter().skip(col).step_by(columns.numbers.len()).copied().collect();
         warnings.extend(outliers_of(column, &values, 0.0));
+    }
+    let codes = table.categories(0..table.n_rows())?;
+    for (at, dictionary) in columns.categories.iter().enumerate() {
+        if columns.decoding(dictionary.name()) != Some(Decoding::Date) {
+            continue;
+        }
+        let mut n_rows = vec![0; dictionary.n_codes()];
+        codes.iter().skip(at).step_by(columns.categories.len()).for_each(|&code| n_rows[code as usize] += 1);
+        let dates = dictionary.values().iter().map(String::as_str).zip(n_rows[1..].iter().copied());
+        warnings.extend(placeholder_dates(dates).into_iter().map(|PlaceholderDate { value, n_rows, others }| {
+            let column = dictionary.name().to_owned();
+            TabularWarning::PlaceholderDate { column, value: value.to_owned(), n_rows, others: others.map(str::to_owned) }
+        }));
     }
     let (splitting, unused_missing_values) = (plan.splitting, Vec::new());
     Ok(Detected { columns, target, table, splitting, target_is_guess, warnings, unused_missing_values, text })
@@ -495,9 +507,7 @@ impl Use {
             ColumnKind::Numbers if is_precise(survey) => Self::Number,
             ColumnKind::Numbers => {
                 let can_be_shifted = n_distinct <= MAX_DECODED && are_far_from_zero(survey);
-                if survey.are_whole && (!can_be_shifted || survey.max - survey.min > 2.0 * MAX_EXACT) {
-                    warnings.push(TabularWarning::Rounded { column, largest: survey.min.abs().max(survey.max.abs()) });
-                }
+                warnings.extend(rounded(survey, can_be_shifted));
                 if can_be_shifted { Self::Decoded(Decoding::Number) } else { Self::Number }
             }
             ColumnKind::Dates if n_distinct <= MAX_DECODED => Self::Decoded(Decoding::Date),
@@ -534,6 +544,14 @@ fn is_precise(survey: &ColumnSurvey) -> bool {
     if survey.are_whole { largest <= MAX_EXACT } else { spread == 0.0 || largest < FAR_FROM_ZERO * spread }
 }
 
+/// Whole numbers that lose digits although they are shifted, if they can be: by `f32`, or by `f64` before that.
+fn rounded(survey: &ColumnSurvey, can_be_shifted: bool) -> Option<TabularWarning> {
+    let largest = survey.min.abs().max(survey.max.abs());
+    let is_wide = !can_be_shifted || survey.max - survey.min > 2.0 * MAX_EXACT;
+    (survey.are_whole && (is_wide || largest >= MAX_EXACT_F64))
+        .then(|| TabularWarning::Rounded { column: survey.name.clone(), largest })
+}
+
 /// Whether the numbers are closer to each other than to zero.
 fn are_far_from_zero(survey: &ColumnSurvey) -> bool {
     survey.max.abs().max(survey.min.abs()) > survey.max - survey.min
@@ -562,10 +580,7 @@ fn label_kind(
                 return Ok((LabelKind::Classes, 0.0));
             }
             let can_be_shifted = are_far_from_zero(survey);
-            let largest = survey.min.abs().max(survey.max.abs());
-            if survey.are_whole && (!can_be_shifted || survey.max - survey.min > 2.0 * MAX_EXACT) {
-                warnings.push(TabularWarning::Rounded { column: survey.name.clone(), largest });
-            }
+            warnings.extend(rounded(survey, can_be_shifted));
             Ok((LabelKind::Number, if can_be_shifted { middle(survey.min, survey.max) } else { 0.0 }))
         }
         ColumnKind::AlmostNumbers { .. } if !asks_for_classes => Err(odd(path, survey, "numbers", counted, true)),

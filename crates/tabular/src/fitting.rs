@@ -281,7 +281,10 @@ impl Fitting<'_> {
             let most = left.map(|left| left.mul_f64(share_of_time(recipe, after)).max(LEAST_TIME));
             let seed = self.seed + (first_network + i) as u64;
             let new_model = || TabularModel::new(seed, preprocessing.clone(), target.clone(), recipe.network.clone());
-            let trainer = || recipe.trainer(device).precision(self.precision).seed(seed);
+            // That a batch has all rows is a warning of the first network only.
+            let most_rows = if first_network + i == 0 { usize::MAX } else { train.n_rows() };
+            let batch_rows = recipe.batch_rows.min(most_rows);
+            let trainer = || recipe.trainer(device).batch_rows(batch_rows).precision(self.precision).seed(seed);
             let max_epochs = match most {
                 Some(time) => epochs_within(time, trainer(), new_model(), &task, train, valid)?.min(recipe.max_epochs),
                 None => recipe.max_epochs,

@@ -397,8 +397,12 @@ impl TabularModel {
         &self.model
     }
 
-    /// The same for training it.
+    /// The same for training it. What was fitted to its predictions is removed: [calibration](Self::calibrate),
+    /// [threshold](Self::choose_threshold), [intervals](Self::choose_intervals), [importance](Self::measure_importance) and
+    /// [scores](Self::scores).
     pub fn model_mut(&mut self) -> &mut Model<Box<dyn Module>> {
+        (self.calibration, self.threshold, self.intervals, self.importance) = (None, None, None, None);
+        self.scores.clear();
         &mut self.model
     }
 

@@ -1,4 +1,6 @@
-//! Numbers of a column that are far from the others, and targets that are nearly classes.
+//! Numbers and dates of a column that are far from the others, and targets that are nearly classes.
+
+use brisk_table::IsoTime;
 
 /// A number of a column that is far from the others.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -87,6 +89,44 @@ impl Moments {
     }
 }
 
+/// A date that is probably a word for a missing value.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct PlaceholderDate<'a> {
+    pub(super) value: &'a str,
+    pub(super) n_rows: u64,
+    /// The first and the last of the other dates.
+    pub(super) others: [&'a str; 2],
+}
+
+/// The dates that files often have in place of missing values, if they are beyond all others: by more than those span, or in more
+/// rows than any other. `dates` are the different ones, with the number of rows of each.
+pub(super) fn placeholder_dates<'a>(dates: impl Iterator<Item = (&'a str, u64)>) -> Vec<PlaceholderDate<'a>> {
+    const PLACEHOLDERS: [(u16, u8, u8); 10] = [
+        (1, 1, 1),
+        (1753, 1, 1),
+        (1899, 12, 30),
+        (1899, 12, 31),
+        (1900, 1, 1),
+        (1970, 1, 1),
+        (2099, 12, 31),
+        (2999, 12, 31),
+        (9999, 1, 1),
+        (9999, 12, 31),
+    ];
+    let parsed = dates.filter_map(|(text, n_rows)| Some((IsoTime::parse(text)?, text, n_rows)));
+    let (found, others): (Vec<_>, Vec<_>) =
+        parsed.partition(|(time, ..)| PLACEHOLDERS.contains(&(time.year, time.month, time.day)));
+    let days = |&&(time, ..): &&(IsoTime, &str, u64)| time.days();
+    let (Some(first), Some(last)) = (others.iter().min_by_key(days), others.iter().max_by_key(days)) else { return Vec::new() };
+    let most_rows = others.iter().map(|(.., n_rows)| *n_rows).max().unwrap_or(0);
+    let is_meant = |(time, _, n_rows): &(IsoTime, &str, u64)| {
+        let gap = (first.0.days() - time.days()).max(time.days() - last.0.days());
+        gap > last.0.days() - first.0.days() || (gap > 0 && *n_rows > most_rows)
+    };
+    let found = found.into_iter().filter(is_meant);
+    found.map(|(_, value, n_rows)| PlaceholderDate { value, n_rows, others: [first.1, last.1] }).collect()
+}
+
 /// Labels of which nearly all are classes.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct NearlyClasses {
@@ -121,7 +161,7 @@ pub(super) fn counts(labels: &[f32]) -> Vec<(f32, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{nearly_classes, outliers};
+    use super::{nearly_classes, outliers, placeholder_dates};
 
     /// Different numbers from 0 to 9, and some others.
     #[track_caller]
@@ -144,6 +184,23 @@ mod tests {
         assert!(outliers(&[0.0, 1.0, 0.0, 1.0].repeat(10), 0.0).is_empty(), "two numbers");
         let rare: Vec<f32> = (0..5000).map(|i| if i % 100 == 0 { i as f32 } else { 0.0 }).collect();
         assert!(outliers(&rare, 0.0).is_empty(), "numbers that are mostly 0");
+    }
+
+    #[test]
+    fn dates_that_stand_for_missing_ones_are_beyond_the_others() {
+        let check = |dates: &[(&'static str, u64)], expected: &[&str]| {
+            let found: Vec<_> = placeholder_dates(dates.iter().copied()).iter().map(|found| found.value).collect();
+            assert_eq!(found, expected, "{dates:?}");
+        };
+        let recent = [("2015-03-01", 2), ("2024-12-30", 3)];
+        check(&[&recent[..], &[("9999-12-31", 1), ("0001-01-01T00:00:00", 1)]].concat(), &["9999-12-31", "0001-01-01T00:00:00"]);
+        check(&[&recent[..], &[("1900-01-01", 1), ("2099-12-31", 1)]].concat(), &["1900-01-01", "2099-12-31"]);
+        check(&[&recent[..], &[("1900-01-02", 9)]].concat(), &[]);
+        // Births: a day among others, or one that is more frequent than any other.
+        check(&[("1931-01-05", 1), ("1970-01-01", 9), ("2004-12-30", 2)], &[]);
+        check(&[("1931-01-05", 1), ("1900-01-01", 2), ("2004-12-30", 2)], &[]);
+        check(&[("1931-01-05", 1), ("1900-01-01", 9), ("2004-12-30", 2)], &["1900-01-01"]);
+        check(&[("1900-01-01", 9)], &[]);
     }
 
     #[test]

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use brisk_table::{
-    Categorical, ColumnOptions, ColumnRef, ColumnSurvey, Error as TableError, ImportOptions, LabelKind, Missing, SourceError,
+    Categorical, ColumnOptions, ColumnRef, ColumnSurvey, Dictionary, Error as TableError, ImportOptions, LabelKind, Missing,
+    SourceError,
 };
 
 use crate::error::Error;
@@ -14,6 +15,9 @@ use crate::text_options::TextOptions;
 /// Whole numbers up to this are exact in `f32`.
 pub(super) const MAX_EXACT: f64 = 16_777_216.0;
 
+/// Whole numbers up to this are exact in `f64`.
+pub(super) const MAX_EXACT_F64: f64 = 9_007_199_254_740_992.0;
+
 /// Fractions are shifted if they are this many times as large as their spread.
 pub(super) const FAR_FROM_ZERO: f64 = 256.0;
 
@@ -22,6 +26,8 @@ pub(super) struct Surveyed {
     pub(super) columns: Vec<ColumnSurvey>,
     /// Those that are the index of a data frame, whether they are among the columns or not.
     pub(super) index: Vec<String>,
+    /// The words for missing values that no cell has.
+    pub(super) unused_missing_values: Vec<String>,
 }
 
 /// Surveys a file whose columns have types, by importing it with text as categories. Columns of other types, which have to be
@@ -56,6 +62,17 @@ pub(super) fn survey_typed(
                 None => return Err(error),
             },
         }
+    };
+    let unused_missing_values = if missing_values.is_empty() {
+        Vec::new()
+    } else {
+        let (table, _) = import(&ColumnOptions { missing_values: Vec::new(), ..columns.clone() })?;
+        let is_text =
+            |word: &str| table.dictionaries().iter().flat_map(Dictionary::values).any(|value| value.eq_ignore_ascii_case(word));
+        let features = table.rows::<f32>(0..table.n_rows())?;
+        let is_number = |word: &str| word.parse().is_ok_and(|number: f32| features.contains(&number));
+        let is_unused = |word: &&String| !is_text(word.trim()) && !is_number(word.trim());
+        missing_values.iter().filter(is_unused).cloned().collect()
     };
     // Numbers of which f32 has too few digits are read again, as text.
     let is_large = |(_, column): &(&String, &brisk_table::ColumnStatistics)| {
@@ -99,7 +116,7 @@ pub(super) fn survey_typed(
     // In the order of the file, by which columns are named by their indices.
     let empty = |name: &String| ColumnSurvey::new(name, text.decimal, &missing_values);
     let columns = report.source_columns.iter().map(|name| surveys.remove(name).unwrap_or_else(|| empty(name))).collect();
-    Ok(Surveyed { columns, index: report.index_columns })
+    Ok(Surveyed { columns, index: report.index_columns, unused_missing_values })
 }
 
 /// The column that an import refused for its type.

@@ -64,6 +64,18 @@ pub enum TabularWarning {
         /// The smallest and the largest of the other numbers.
         others: [f64; 2],
     },
+    /// A date that is probably a word for a missing value, such as 9999-12-31: it is far before or after all others, or is before
+    /// or after them and in more rows than any other.
+    PlaceholderDate {
+        /// The column.
+        column: String,
+        /// The date, as the cells have it.
+        value: String,
+        /// How many rows have it.
+        n_rows: u64,
+        /// The first and the last of the other dates.
+        others: [String; 2],
+    },
     /// The target has no value in some rows, which were left out.
     Unlabelled {
         /// The target.
@@ -91,7 +103,7 @@ pub enum TabularWarning {
         /// One of them.
         example: String,
     },
-    /// Whole numbers that `f32` cannot tell apart are numbers all the same.
+    /// Whole numbers that are too large for all their digits are numbers all the same.
     Rounded {
         /// The column.
         column: String,
@@ -112,6 +124,7 @@ impl TabularWarning {
             | Self::DecidesTarget { column }
             | Self::Codes { column }
             | Self::Outlier { column, .. }
+            | Self::PlaceholderDate { column, .. }
             | Self::Unlabelled { column, .. }
             | Self::RareClass { column, .. }
             | Self::Thousands { column, .. }
@@ -134,7 +147,7 @@ impl TabularWarning {
             Self::Unlabelled { .. } | Self::RareClass { .. } | Self::Thousands { .. } | Self::Empty { .. } => {
                 TabularRemedy::Correct
             }
-            Self::Outlier { .. } => TabularRemedy::MissingValue,
+            Self::Outlier { .. } | Self::PlaceholderDate { .. } => TabularRemedy::MissingValue,
             _ => TabularRemedy::Categorical,
         }
     }
@@ -154,8 +167,8 @@ pub enum TabularRemedy {
     Correct,
     /// Subtract a number from the column in the file, or multiply it.
     Scale,
-    /// Name the number in [`TextOptions::missing_values`](crate::TextOptions::missing_values), if it means that a value is
-    /// missing.
+    /// Name the number or date in [`TextOptions::missing_values`](crate::TextOptions::missing_values), if it means that a value
+    /// is missing.
     MissingValue,
     /// Set [`TextOptions::header`](crate::TextOptions::header).
     Header,
@@ -176,6 +189,11 @@ impl fmt::Display for TabularWarning {
                 let rows = if *n_rows == 1 { "row" } else { "rows" };
                 let (value, [min, max]) = (printable(value), [min, max].map(|other| shortest(*other)));
                 write!(f, "has {value} in {n_rows} {rows}, first in {counted} {first}, far from all others, {min} to {max}")
+            }
+            Self::PlaceholderDate { value, n_rows, others, .. } => {
+                let rows = if *n_rows == 1 { "row" } else { "rows" };
+                let [value, first, last] = [value, &others[0], &others[1]].map(|date| printable(date));
+                write!(f, "has {value} in {n_rows} {rows}, before or after all other dates, {first} to {last}")
             }
             Self::RareClass { class, n_rows, n_all, .. } => {
                 write!(f, "has the class {:?} in {n_rows} of {n_all} rows", printable(class))
@@ -199,7 +217,7 @@ impl fmt::Display for TabularWarning {
                 )
             }
             Self::Rounded { largest, .. } => {
-                write!(f, "has whole numbers up to {largest}, which are rounded to 24 bits; some become equal")
+                write!(f, "has whole numbers up to {largest}, which are rounded, so that some become equal")
             }
         }
     }

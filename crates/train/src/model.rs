@@ -144,7 +144,7 @@ impl<M: Module> Model<M> {
 
     /// Writes parameters, buffers, the standardisation of the input, the precision of the training and the names of its columns,
     /// labels, classes and categories, atomically: a safetensors file with the names of PyTorch's `state_dict`, plus `input.mean`
-    /// and `input.inv_std`.
+    /// and `input.inv_std`. Weights of convolutions are `[out, height, width, in]`, as the string `conv_layout` says.
     ///
     /// # Errors
     /// [`Error::Setting`] if a [`Step`] has trained the parameters on features that it standardised, and
@@ -155,6 +155,10 @@ impl<M: Module> Model<M> {
             let n_cols = scale.mean().len();
             checkpoint.insert(Standardisation::MEAN, &[n_cols], scale.mean().to_vec())?;
             checkpoint.insert(Standardisation::INV_STD, &[n_cols], scale.inv_std().to_vec())?;
+        }
+        if checkpoint.tensors().any(|(_, shape, _)| shape.len() == 4) {
+            // With "oihw" if the file is turned into one for PyTorch.
+            checkpoint.insert_metadata("conv_layout", "ohwi");
         }
         describe(&mut checkpoint, &self.params, &self.names, self.precision)?;
         checkpoint.save(path)

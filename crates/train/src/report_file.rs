@@ -1,3 +1,4 @@
+use std::cell::RefCell;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -38,7 +39,12 @@ pub struct ReportFile<'a> {
     /// Whether `history` is that of a checkpoint, from which the run resumes.
     is_resumed: bool,
     started: Instant,
+    /// Where an error at the end is put; it is returned if there is no such place.
+    unwritten: Option<Unwritten>,
 }
+
+/// Why the report of a run that has ended is not written.
+pub(crate) type Unwritten = Rc<RefCell<Option<Error>>>;
 
 /// Makes panels of a report from the outputs of the best model for the validation rows.
 pub type ReportPanels<'a> = Rc<dyn Fn(&Scored<'_>) -> Result<Vec<Panel>, Error> + 'a>;
@@ -65,7 +71,13 @@ impl<'a> ReportFile<'a> {
             best_rows: None,
             is_resumed: false,
             started: Instant::now(),
+            unwritten: None,
         }
+    }
+
+    /// Puts an error at the end of the run there instead of returning it.
+    pub(crate) fn unwritten_to(self, unwritten: &Unwritten) -> Self {
+        Self { unwritten: Some(unwritten.clone()), ..self }
     }
 
     /// Names the classes, by their numbers.
@@ -212,7 +224,11 @@ impl Callback for ReportFile<'_> {
         if !run.is_first || (is_unknown && self.path.exists()) {
             return Ok(());
         }
-        self.write(run, format!("ended {}", report.ended), Some(report))
+        match (self.write(run, format!("ended {}", report.ended), Some(report)), &self.unwritten) {
+            (Err(error), Some(unwritten)) => *unwritten.borrow_mut() = Some(error),
+            (written, _) => written?,
+        }
+        Ok(())
     }
 }
 

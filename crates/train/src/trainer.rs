@@ -24,7 +24,7 @@ use crate::fit_report::FitReport;
 use crate::gradient_clip::GradientClip;
 use crate::model::Model;
 use crate::progress::Progress;
-use crate::report_file::{ReportFile, ReportPanels};
+use crate::report_file::{ReportFile, ReportPanels, Unwritten};
 use crate::rows::FeedElement;
 use crate::rows::inspect::check_columns;
 use crate::run_folder::RunFolder;
@@ -331,7 +331,8 @@ impl<'a> Trainer<'a> {
     }
 
     /// Writes a report of the run to `path` when it ends: one HTML page with curves, charts of the model's errors, and settings
-    /// ([`ReportFile`]).
+    /// ([`ReportFile`]). If it cannot be written at the end, the model is trained nevertheless, and the run has a warning
+    /// ([`Warning::NoReport`]); an error of its [panels](Self::report_panels) counts as such.
     pub fn report(mut self, path: impl Into<PathBuf>) -> Self {
         self.report = Some(path.into());
         self
@@ -595,6 +596,7 @@ impl<'a> Trainer<'a> {
         if !has_config {
             self.outputs.config = Some(json(&self.config)?);
         }
+        let unwritten = Unwritten::default();
         if let Some(path) = &self.report {
             let mut settings = self.report_settings.clone();
             // The loss is scaled in f16 only.
@@ -602,7 +604,7 @@ impl<'a> Trainer<'a> {
             let own = by_name(&self.config)?.into_iter().filter(|(name, _)| is_scaled || !name.starts_with("scaler"));
             settings.extend(own.filter(|(name, _)| !self.report_settings.iter().any(|(given, _)| given == name)));
             settings.push(("parameters".to_owned(), thousands(params.n_trained() as u64)));
-            let file = ReportFile::new(path, task, settings).class_names(&self.class_names);
+            let file = ReportFile::new(path, task, settings).class_names(&self.class_names).unwritten_to(&unwritten);
             let file = self.report_panels.iter().fold(file, |file, panels| file.panels(panels.clone()));
             self.outputs.callbacks.push(Box::new(file));
         }
@@ -618,9 +620,14 @@ impl<'a> Trainer<'a> {
         }
         // Of a run that failed, the device has values from before the error.
         model.params().keep_initial();
-        let report = report?;
+        let mut report = report?;
         drop(training);
         model.take_trained(&self.device, &params, self.replicas, (scale, names), self.config.precision)?;
+        if let Some(error) = unwritten.take() {
+            let warning = Warning::NoReport { reason: error.to_string() };
+            self.outputs.progress.note(&format!("warning: {warning}"));
+            report.warnings.push(warning);
+        }
         Ok(report)
     }
 }

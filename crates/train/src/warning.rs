@@ -86,6 +86,11 @@ pub enum Warning {
         /// The last error of the store.
         reason: String,
     },
+    /// The [report](crate::Trainer::report) could not be written at the end of the run. The model is trained nevertheless.
+    NoReport {
+        /// The error, with the path.
+        reason: String,
+    },
     /// A setting has no effect on the run, or another one than intended.
     NoEffect {
         /// Its name.
@@ -180,6 +185,7 @@ impl fmt::Display for Warning {
                     printable(&problem)
                 )
             }
+            Self::NoReport { reason } => write!(f, "the report was not written: {}", printable(reason)),
             Self::NoEffect { setting, reason } => write!(f, "`{setting}` has not the intended effect: {reason}"),
             Self::NoStepTaken { epoch, n_skipped, scale } => {
                 let steps = if *n_skipped == 1 { "the only step".to_owned() } else { format!("all {n_skipped} steps") };
@@ -208,6 +214,7 @@ mod tests {
             Warning::NonFiniteValidLoss { epoch: 1, batch: 8, loss: f64::INFINITY },
             Warning::NotCopied { object: "s3://b/last.safetensors".to_owned(), reason: "403\nForbidden".to_owned() },
             Warning::CopiesMissing { objects: vec!["s3://b/last.safetensors".to_owned()], reason: "403".to_owned() },
+            Warning::NoReport { reason: "r.html: No space left".to_owned() },
             Warning::NoStepTaken { epoch: 1, n_skipped: 1, scale: 256.0 },
             Warning::NoStepTaken { epoch: 2, n_skipped: 8, scale: 256.0 },
         ];

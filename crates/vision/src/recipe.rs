@@ -255,10 +255,19 @@ impl Recipe {
     }
 
     /// The same recipe with another batch size, which must be a multiple of the [ghost batches](Self::ghost_rows).
-    /// [`Rates::Muon`] keeps its weight decay per image.
+    /// [`Rates::Muon`] keeps its weight decay per image. Below 64 images, the rates of stochastic gradient descent are
+    /// proportional to the batch size: with the noise of so few images, higher ones drive biases so low that all activations
+    /// vanish.
     pub fn with_batch_rows(mut self, batch_rows: usize) -> Self {
-        if let Rates::Muon { decay, .. } = &mut self.rates {
-            *decay *= batch_rows as f64 / self.batch_rows as f64;
+        let noisy = |rows: usize| rows.clamp(1, FULL_RATE_ROWS) as f64;
+        let factor = noisy(batch_rows) / noisy(self.batch_rows);
+        match &mut self.rates {
+            Rates::Page { peak, floor, .. } => (*peak, *floor) = (*peak * factor, *floor * factor),
+            Rates::Airbench { peak, .. } => *peak *= factor,
+            Rates::Muon { head, biases, decay, .. } => {
+                (*head, *biases) = (*head * factor, *biases * factor);
+                *decay *= batch_rows as f64 / self.batch_rows as f64;
+            }
         }
         self.batch_rows = batch_rows;
         self
@@ -540,6 +549,8 @@ impl Recipe {
     }
 }
 
+/// The fewest images per batch that are trained with the recipe's full rates.
+const FULL_RATE_ROWS: usize = 64;
 /// The number of epochs in which [`Rates::Airbench`] trains the whitening bias.
 const WHITENING_EPOCHS: usize = 3;
 /// Steps between two updates of the slow weights of [`Rates::Airbench`].

@@ -32,9 +32,7 @@ pub enum StartedBy {
 /// The exit status of a run with results. If it was stopped, prints where its checkpoint is and how to resume from it.
 pub fn finish(report: &FitReport, stop: &StopFlag, checkpoint: &Path, started_by: StartedBy) -> ExitCode {
     if report.ended != Ended::Stopped {
-        // What the results say about the run is right, but its checkpoints may be lost with this machine.
-        let are_missing = report.warnings.iter().any(|warning| matches!(warning, Warning::CopiesMissing { .. }));
-        return if are_missing { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+        return written(&report.warnings);
     }
     let by = by_signal(stop);
     print::note(format_args!(
@@ -44,6 +42,13 @@ pub fn finish(report: &FitReport, stop: &StopFlag, checkpoint: &Path, started_by
     ));
     say_how_to_resume(checkpoint, started_by);
     status(stop, ExitCode::SUCCESS)
+}
+
+/// The exit status of a run that has ended with these warnings: a failure if its report is not written, or if its checkpoints
+/// are on this machine only, where they may be lost.
+pub fn written(warnings: &[Warning]) -> ExitCode {
+    let is_missing = |warning: &Warning| matches!(warning, Warning::CopiesMissing { .. } | Warning::NoReport { .. });
+    if warnings.iter().any(is_missing) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 /// The exit status of a run that was stopped before it had results; other errors are passed on.

@@ -23,7 +23,9 @@ use brisk_table::printable;
 use brisk_train::StopFlag;
 use brisk_vision::{PAGE_RUNGS, Recipe};
 use brisk_vision_examples::cifar10::{Cifar10, Settings, TABLE_NAMES, run};
-use brisk_vision_examples::images::{MixingOptions, RecipeName, check_ghost_batches, check_steps};
+use brisk_vision_examples::images::{
+    MixingOptions, RecipeName, Trained, WIDTHS, check_ghost_batches, check_steps, report_settings,
+};
 use clap::Parser;
 use serde_json::{Value, json};
 
@@ -45,7 +47,7 @@ struct Options {
     #[arg(long)]
     narrow: bool,
     /// Train a network with these widths instead of the recipe's: three for airbench and Muon, four for Page's network
-    #[arg(long, value_name = "W,W,...", conflicts_with = "narrow", value_parser = value::list(value::whole::<usize>(1..=4096)))]
+    #[arg(long, value_name = "W,W,...", conflicts_with = "narrow", value_parser = value::list(value::whole::<usize>(WIDTHS)))]
     widths: Option<std::vec::Vec<usize>>,
     /// Images per batch [default: the recipe's]
     #[arg(long, value_name = "N", value_parser = value::whole::<usize>(1..=100_000))]
@@ -76,6 +78,9 @@ struct Options {
     /// Precision of matrix products: f32, f16 or bf16
     #[arg(long, default_value = "f32")]
     precision: Precision,
+    /// Write the model of the last run to FILE; `images --predict` predicts the classes of other images with it
+    #[arg(long, value_name = "FILE")]
+    model: Option<PathBuf>,
     /// Write the report of the last run to this file
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -86,6 +91,18 @@ struct Options {
     device: DeviceOption,
 }
 
+impl Options {
+    /// What the recipe and its network are called in a report.
+    fn network(&self) -> String {
+        let rung = self.rung.map_or(String::new(), |rung| format!(", rung {rung}"));
+        let width = match &self.widths {
+            Some(widths) => format!("widths {widths:?}"),
+            None => if self.narrow { "narrow" } else { "full width" }.to_owned(),
+        };
+        format!("{}{rung}, {width}", self.recipe.name())
+    }
+}
+
 /// The folder of the tables that are made of the files of CIFAR-10.
 const TABLES: &str = "target/cifar10";
 
@@ -93,10 +110,8 @@ fn main() -> ExitCode {
     command_line::run(|options| {
         // First: the checks create files for a moment.
         let stop = StopFlag::on_signals()?;
-        match train(&options, &stop) {
-            Ok(()) => Ok(ExitCode::SUCCESS),
-            Err(error) => stopped::without_results(error, &stop, StartedBy::CommandLine),
-        }
+        let trained = train(&options, &stop);
+        trained.or_else(|error| stopped::without_results(error, &stop, StartedBy::CommandLine))
     })
 }
 
@@ -111,7 +126,7 @@ fn sized(recipe: Recipe, options: &Options) -> Result<Recipe> {
     Ok(recipe.narrowed(widths, batch_rows))
 }
 
-fn train(options: &Options, stop: &StopFlag) -> Result<()> {
+fn train(options: &Options, stop: &StopFlag) -> Result<ExitCode> {
     let recipe = match (options.recipe, options.rung) {
         (RecipeName::Page, Some(rung)) => Recipe::page_rung(usize::from(rung)),
         (name, None) => name.recipe(),
@@ -126,11 +141,13 @@ fn train(options: &Options, stop: &StopFlag) -> Result<()> {
     let folders = [Path::new(TABLES)].into_iter().chain(options.data.as_deref());
     let tables: Vec<PathBuf> = folders.flat_map(|folder| TABLE_NAMES.map(|name| folder.join(name))).collect();
     let tables = tables.iter().map(|path| ("the tables", path.as_path()));
-    let outputs = [("--json", options.json.as_deref()), ("--report", options.report.as_deref())];
+    let outputs =
+        [("--model", options.model.as_deref()), ("--json", options.json.as_deref()), ("--report", options.report.as_deref())];
     let outputs: Vec<_> = outputs.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
     check_files_differ(&outputs, &Vec::from_iter(data.into_iter().chain(tables)))?;
     // The trainer checks the report, for which it creates a folder.
-    options.json.as_deref().map_or(Ok(()), |json| check_output("--json", json))?;
+    let checked = outputs.iter().filter(|(option, _)| *option != "--report");
+    checked.into_iter().try_for_each(|(option, path)| check_output(option, path))?;
     let started = Instant::now();
     let device = options.device.builder().open()?;
     let mut runs = Vec::new();
@@ -150,6 +167,7 @@ fn train(options: &Options, stop: &StopFlag) -> Result<()> {
             );
         }
     }
+    let mut status = ExitCode::SUCCESS;
     for seed in options.seed..options.seed + options.runs {
         let settings = Settings {
             recipe: recipe.clone(),
@@ -162,9 +180,26 @@ fn train(options: &Options, stop: &StopFlag) -> Result<()> {
             has_progress: true,
             measures_costs: options.json.is_some(),
             report: options.report.clone(),
+            report_settings: report_settings(options.network(), &recipe),
             stop: stop.clone(),
         };
         let outcome = run(&device, &data, &settings)?;
+        if let Some(path) = options.model.as_deref().filter(|_| seed + 1 == options.seed + options.runs) {
+            let about = Trained {
+                recipe: options.recipe,
+                rung: options.rung,
+                is_full: !options.narrow,
+                widths: options.widths.clone(),
+                image: recipe.image(),
+                classes: data.class_names(),
+            };
+            if about.save_somewhere(&outcome.model, path)? != path {
+                status = ExitCode::FAILURE;
+            }
+        }
+        if stopped::written(&outcome.warnings) != ExitCode::SUCCESS {
+            status = ExitCode::FAILURE;
+        }
         let [plain, mirrored, six] = outcome.accuracy.map(|accuracy| 100.0 * accuracy);
         let (selective, n_careful) = outcome.selective.map_or((f64::NAN, 0), |(accuracy, n)| (100.0 * accuracy, n));
         print::result(format_args!(
@@ -194,5 +229,5 @@ fn train(options: &Options, stop: &StopFlag) -> Result<()> {
             write_json(path, &results)?;
         }
     }
-    Ok(())
+    Ok(status)
 }

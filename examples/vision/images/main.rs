@@ -20,7 +20,7 @@ use brisk_train::report::ImageGrid;
 use brisk_train::{Classification, Ended, FeedChoice, FeedConfig, Limit, Model, Standardisation, StopFlag, Trainable, Trainer};
 use brisk_vision::{Recipe, View, WithViews};
 use brisk_vision_examples::images::{
-    Costs, ImageSet, KeepTables, Split, Trained, check_ghost_batches, check_steps, standardised,
+    Costs, ImageSet, KeepTables, Split, Trained, check_ghost_batches, check_steps, report_settings, standardised,
 };
 use serde_json::json;
 
@@ -105,7 +105,8 @@ fn run(options: Options) -> Result<ExitCode> {
         trainer = trainer.ema(ema);
     }
     if let Some(path) = &options.report {
-        let settings = options.recipe.settings(&recipe);
+        let width = if options.recipe.is_full() { "full width" } else { "narrow" };
+        let settings = report_settings(format!("{}, {width}", options.recipe.name().name()), &recipe);
         trainer = trainer.report(path).class_names(set.classes()).report_settings(settings).report_panels(|scored| {
             let wrong = ImageGrid::wrong_predictions(&valid, image, scored, set.classes(), N_WRONG)?;
             Ok(if wrong.is_empty() { vec![] } else { vec![wrong.into()] })
@@ -123,15 +124,20 @@ fn run(options: Options) -> Result<ExitCode> {
         Ok(report) => report,
         Err(error) => return stopped::without_results(error.into(), &stop, StartedBy::CommandLine),
     };
-    report.warnings.iter().for_each(|warning| print::note(format_args!("warning: {warning}")));
 
     // The results.
     let judge = Classification::of(n_classes);
     let validated = model.evaluate(&judge, &valid)?;
     outputs::check_finite(model.params(), &validated)?;
-    let about =
-        Trained { recipe: options.recipe.name(), is_full: options.recipe.is_full(), image, classes: set.classes().to_vec() };
-    let saved = outputs::save(&about, &model, &options.model)?;
+    let about = Trained {
+        recipe: options.recipe.name(),
+        rung: None,
+        is_full: options.recipe.is_full(),
+        widths: None,
+        image,
+        classes: set.classes().to_vec(),
+    };
+    let saved = about.save_somewhere(&model, &options.model)?;
     let is_elsewhere = saved != options.model;
     if report.ended == Ended::Stopped {
         print::note(format_args!(
@@ -163,7 +169,7 @@ fn run(options: Options) -> Result<ExitCode> {
         lines.push(("with views", percent(accuracy)));
         accuracies.push((name, accuracy));
     }
-    if let Some(path) = &options.json {
+    let written = options.json.as_ref().map_or(Ok(()), |path| {
         let mut results = json!({
             "device": device.info().to_string(), "executor": device.info().kind.executor(), "seed": options.seed, "rows": train.n_rows(),
             "epochs": report.n_epochs, "best_epoch": report.best_epoch, "seconds": started.elapsed().as_secs_f64(),
@@ -173,8 +179,8 @@ fn run(options: Options) -> Result<ExitCode> {
             "model": saved.to_string_lossy(),
         });
         accuracies.into_iter().for_each(|(name, accuracy)| results[name] = accuracy.into());
-        write_json(path, &results)?;
-    }
+        write_json(path, &results)
+    });
     lines.extend([
         ("epochs", format!("{} (best: {})", report.n_epochs, report.best_epoch)),
         ("training", format!("{} images/s", rows_per_second(report.train_rows_per_s))),
@@ -184,7 +190,7 @@ fn run(options: Options) -> Result<ExitCode> {
     lines.extend(options.report.iter().map(|path| ("report", printable(path).to_string())));
     lines.extend(options.save_tables.iter().map(|path| ("tables", format!("{0}, which `--data {0}` opens", printable(path)))));
     print::result(closing_table(&lines).trim_end())?;
-    Ok(if is_elsewhere { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    written.map(|()| if is_elsewhere { ExitCode::FAILURE } else { stopped::written(&report.warnings) })
 }
 
 /// Names the channels that have the same value in all pixels, such as the alpha of opaque images.

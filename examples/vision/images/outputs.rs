@@ -2,12 +2,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use brisk_examples::elsewhere::is_url;
-use brisk_examples::{NamedFile, check_files_differ, check_folder, check_output, check_outside, print};
+use brisk_examples::{NamedFile, check_files_differ, check_folder, check_output, check_outside};
 use brisk_nn::Parameters;
 use brisk_table::printable;
-use brisk_train::{Model, Scores};
-use brisk_vision::Network;
-use brisk_vision_examples::images::{KEPT_TABLES, Trained, check_kept};
+use brisk_train::Scores;
+use brisk_vision_examples::images::{KEPT_TABLES, check_kept};
 
 use crate::options::{self, Options};
 
@@ -45,17 +44,4 @@ pub(crate) fn check_finite(params: &Parameters, valid: &Scores) -> Result<()> {
         "the training diverged: {n_bad} parameters are not finite, and the validation loss is {loss}; no model was written: try another --recipe, or a larger --batch"
     );
     Ok(())
-}
-
-/// Writes the model to `path`, or, if that fails, to a temporary folder: it has taken time to train. Returns where it is.
-///
-/// # Errors
-/// If it cannot be written to either.
-pub(crate) fn save(about: &Trained, model: &Model<Network>, path: &Path) -> Result<PathBuf> {
-    let Err(error) = about.save(model, path) else { return Ok(path.to_owned()) };
-    let Ok(other) = tempfile::tempdir().map(|folder| folder.keep().join("model.safetensors")) else { return Err(error) };
-    about.save(model, &other).with_context(|| format!("{error:#}"))?;
-    print::error(&error);
-    print::note(format_args!("the model was written to {} instead", printable(&other)));
-    Ok(other)
 }

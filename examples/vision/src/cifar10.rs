@@ -15,7 +15,7 @@ use brisk_table::{CifarOptions, CifarSet, Remedy, Table, Typed, import_if_change
 use brisk_train::report::ImageGrid;
 use brisk_train::{
     BatchesEnd, Callback, Classification, Error, FeedChoice, FeedConfig, Limit, Model, RunView, Selective, Standardisation,
-    StopFlag, Trainable, Trainer, ValidationEnd,
+    StopFlag, Trainable, Trainer, ValidationEnd, Warning,
 };
 use brisk_vision::{Network, Recipe, View, WithViews};
 
@@ -71,6 +71,14 @@ impl Cifar10 {
         };
         Ok(Self { train: table(TRAIN, CifarSet::Train)?, test: table(TEST, CifarSet::Test)? })
     }
+
+    /// The names of the classes, or their numbers if the files do not name them.
+    pub fn class_names(&self) -> Vec<String> {
+        match self.train.classes() {
+            [] => (0..N_CLASSES).map(|class| class.to_string()).collect(),
+            names => names.to_vec(),
+        }
+    }
 }
 
 /// Remedies in terms of the example.
@@ -112,13 +120,19 @@ pub struct Settings {
     pub measures_costs: bool,
     /// Where the report of the run is written.
     pub report: Option<PathBuf>,
+    /// What the report says of the recipe.
+    pub report_settings: Vec<(String, String)>,
     /// Ends the run when it is set.
     pub stop: StopFlag,
 }
 
 /// The result of a run.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Outcome {
+    /// The trained network.
+    pub model: Model<Network>,
+    /// The warnings of the run.
+    pub warnings: Vec<Warning>,
     /// What the run took apart from its steps, if that was asked for.
     pub costs: Option<Costs>,
     /// The number of images that the run trained on.
@@ -171,12 +185,13 @@ pub fn run(device: &Device, data: &Cifar10, settings: &Settings) -> Result<Outco
         trainer = trainer.progress();
     }
     if let Some(path) = &settings.report {
-        trainer = trainer.report(path).class_names(data.test.classes()).report_panels(|scored| {
+        let settings = settings.report_settings.clone();
+        trainer = trainer.report(path).class_names(data.test.classes()).report_settings(settings).report_panels(|scored| {
             let wrong = ImageGrid::wrong_predictions(&run.test, recipe.image(), scored, data.test.classes(), N_WRONG)?;
             Ok(if wrong.is_empty() { vec![] } else { vec![wrong.into()] })
         });
     }
-    trainer.fit(&mut model, &run.task(), &run.train, &run.test)?;
+    let fitted = trainer.fit(&mut model, &run.task(), &run.train, &run.test)?;
     drop(trainer);
     let n_parameters = model.params().n_trained();
 
@@ -207,6 +222,8 @@ pub fn run(device: &Device, data: &Cifar10, settings: &Settings) -> Result<Outco
     let images_per_second = (n_steps * recipe.batch_rows) as f64 / train_seconds;
     let (n_images, n_epochs) = (run.train.n_rows(), run.n_epochs());
     Ok(Outcome {
+        model: model.map(|with_views| with_views.model),
+        warnings: fitted.warnings,
         costs,
         n_images,
         n_epochs,

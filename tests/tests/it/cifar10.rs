@@ -42,6 +42,7 @@ fn settings(recipe: Recipe, [n_train, n_test]: [usize; 2]) -> Settings {
         measures_costs: false,
         has_progress: false,
         report: None,
+        report_settings: Vec::new(),
         stop: StopFlag::default(),
     }
 }

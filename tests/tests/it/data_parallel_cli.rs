@@ -120,6 +120,18 @@ fn options_that_make_no_sense() {
 }
 
 #[test]
+fn files_of_replicas_that_write_no_bucket_are_warned_of() {
+    let place = Place::new();
+    for (bucket, is_warned) in [("4", true), ("0.001", false)] {
+        let args = ["--checkpoint-files", "each", "--bucket-mb", bucket];
+        let output = place.run("data_parallel", &args);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        assert_eq!(said.contains("warning: with `--checkpoint-files each`"), is_warned, "{bucket} MiB: {said}");
+    }
+}
+
+#[test]
 fn replicas_come_to_the_auc_of_one_device() {
     let place = Place::new();
     let alone = place.results("higgs", &[]);

@@ -1,8 +1,9 @@
 //! The example `images`, called as from a shell: folders of classes, the files of MNIST, and images that cannot be used.
 
 use std::fs;
-use std::io::Read;
+use std::io::{BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use brisk_table::{Channels, ImagesOptions, Table, import};
 use brisk_train::{Checkpoint, TensorData};
@@ -237,6 +238,11 @@ fn predictions_of_a_saved_model() {
     let lines: Vec<&str> = printed.lines().collect();
     assert_eq!(lines[0], "file,class,probability");
     assert!(lines[1].starts_with("\"new/a,b.png\",lemon,") && lines[2].starts_with("new/deep/plum.jpg,plum,"), "{printed}");
+    // The layout of PyTorch.
+    let file = Checkpoint::load(place.path("m.safetensors")).expect("a model");
+    let shape = |wanted: &str| file.tensors().find(|(name, ..)| *name == wanted).map(|(_, shape, _)| shape);
+    assert_eq!((shape("layers.0.conv1.weight"), shape("whiten.weight")), (Some(&[16, 24, 3, 3][..]), Some(&[24, 3, 2, 2][..])));
+    assert_eq!(file.metadata::<String>("conv_layout", "a layout").ok().as_deref(), Some("oihw"));
     let probability: f64 = lines[2].rsplit(',').next().and_then(|number| number.parse().ok()).expect("a number");
     assert!(lines.len() == 3 && (0.5..=1.0).contains(&probability), "{printed}");
 
@@ -249,6 +255,64 @@ fn predictions_of_a_saved_model() {
     place.refuse("images", &["--predict", "new", "--model", "no.safetensors"], &["no.safetensors"]);
     let (output, _) = place.run("images", &["--predict", "new", "--epochs", "3"]);
     check_usage_error(&output, &["--predict"], &["--epochs"]);
+}
+
+#[test]
+fn the_same_image_in_two_classes_or_sets_is_named() {
+    let place = Place::new();
+    fruit(&place, "fruit/train");
+    for i in 0..5 {
+        image(&place, &format!("fruit/test/lemon/{i}.png"), [12, 10], &[150, 150, 20]);
+        image(&place, &format!("fruit/test/plum/{i}.png"), [12, 10], &[100, 20, 120]);
+    }
+    let args = ["--data", "fruit", "--batch", "32", "--epochs", "1", "--model", "m.safetensors"];
+    let (_, stderr) = place.run("images", &args);
+    assert!(!stderr.contains("the training set"), "{stderr}");
+    let copy = |from: &str, to: &str| fs::copy(place.path(from), place.path(to)).expect("it can be copied");
+    copy("fruit/train/lemon/0.png", "fruit/train/plum/copy.png");
+    copy("fruit/train/lemon/2.png", "fruit/train/plum/copy2.png");
+    // The same again in one class.
+    copy("fruit/train/lemon/4.png", "fruit/train/lemon/copy.png");
+    copy("fruit/train/plum/0.png", "fruit/test/plum/copy.png");
+    copy("fruit/train/plum/2.png", "fruit/test/lemon/copy.png");
+    let (_, stderr) = place.run("images", &args);
+    for said in [
+        "fruit: 2 images of the training set are in two classes, such as `fruit/train/lemon/0.png` and `fruit/train/plum/copy.png`",
+        "fruit: 1 image of the test set is in the training set as well, such as `fruit/train/plum/0.png` and `fruit/test/plum/copy.png`",
+        "fruit: 1 image of the test set is in the training set in another class as well, such as `fruit/train/plum/2.png` and",
+    ] {
+        assert_eq!(stderr.matches(said).count(), 1, "{said}: {stderr}");
+    }
+}
+
+#[test]
+fn a_model_is_written_although_its_report_cannot_be() {
+    let place = Place::new();
+    fruit(&place, "fruit");
+    let args = ["--data", "fruit", "--epochs", "40", "--model", "m.safetensors", "--report", "pages/r.html", "--json", "r.json"];
+    fs::create_dir(place.path("pages")).expect("it can be created");
+    let mut child = place.command("images", &args).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines().map(|line| line.expect("text"));
+    assert!(lines.any(|line| line.starts_with("epoch 1/")), "it trains");
+    fs::remove_dir_all(place.path("pages")).expect("there is nothing else in it");
+    let rest: Vec<String> = lines.collect();
+    assert!(rest.iter().any(|line| line.starts_with("warning: the report was not written: ")), "{rest:?}");
+    assert_eq!(child.wait().expect("it ends").code(), Some(1));
+    assert!(place.path("m.safetensors").is_file() && place.json("r.json")["valid_accuracy"].is_number(), "{rest:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn links_to_nowhere_are_skipped_like_other_bad_files() {
+    let place = Place::new();
+    more_fruit(&place, "fruit", false);
+    for name in ["fruit/plum/gone.png", "fruit/gone"] {
+        std::os::unix::fs::symlink("no/such", place.path(name)).expect("a link");
+    }
+    let args = ["--data", "fruit", "--batch", "9", "--epochs", "1", "--model", "m.safetensors"];
+    place.refuse("images", &args, &["gone"]);
+    let (output, stderr) = place.run("images", &[&args[..], &["--on-bad-file", "skip"]].concat());
+    assert!(output.status.success() && stderr.contains("skipped 2 files that are not images"), "{stderr}");
 }
 
 #[test]

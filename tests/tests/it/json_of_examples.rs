@@ -86,6 +86,10 @@ fn cifar10_writes_the_fields_of_a_run() {
         "128",
         "--json",
         "out.json",
+        "--model",
+        "m.safetensors",
+        "--report",
+        "r.html",
     ];
     let mut command = Command::new(built("cifar10"));
     let output = command
@@ -102,4 +106,19 @@ fn cifar10_writes_the_fields_of_a_run() {
         assert!(!results[field].is_null(), "no {field}: {results}");
     }
     assert_eq!((&results["rows"], &results["seed"], &results["steps"]), (&128.into(), &0.into(), &1.into()));
+    let report = fs::read_to_string(dir.path().join("r.html")).expect("the report");
+    assert!(report.contains("muon, narrow") && report.contains("Muon for the filters"), "it names the recipe and its optimizer");
+
+    // The model predicts other images.
+    image::save_buffer(dir.path().join("x.png"), &[90; 20 * 30 * 3], 20, 30, image::ColorType::Rgb8).expect("an image");
+    let mut command = Command::new(built("images"));
+    command.args(["--predict", "x.png", "--model", "m.safetensors"]).env("BRISK_DEVICE", "cpu").current_dir(dir.path());
+    let output = command.output().expect("it starts");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let class = printed.lines().nth(1).and_then(|line| line.split(',').nth(1));
+    assert!(
+        class.and_then(|class| class.parse().ok()).is_some_and(|class: u8| class < 10),
+        "{printed}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }

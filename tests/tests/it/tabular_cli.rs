@@ -123,6 +123,15 @@ fn a_perceptron_is_trained_on_a_table_of_many_columns() {
     place.succeed("predict", &["model", "wide.csv", "--out", "y.csv"]);
 }
 
+#[test]
+fn a_batch_beyond_the_rows_is_warned_of_once() {
+    let place = place();
+    let args = ["fruit.csv", "--batch", "100000", "--folds", "3", "--model", "mlp", "--epochs", "2", "--out", "model"];
+    let (output, stderr) = place.run("tabular", &args);
+    assert!(output.status.success(), "{stderr}");
+    assert_eq!(stderr.matches("warning: the batch size is 100000").count(), 1, "{stderr}");
+}
+
 const FAST: [&str; 8] = ["--model", "mlp", "--epochs", "30", "--hidden", "32", "--lr", "0.01"];
 
 #[test]

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::{fs, iter};
 
 use brisk_loader::split;
-use brisk_table::ImportWarning;
+use brisk_table::{ImportWarning, Table};
 use brisk_tabular::{
     Columns, DetectOptions, Detected, Error, FarValues, Network, Preprocessing, Scaling, Splitting, TabularModel, TabularWarning,
-    TargetKind, TextOptions,
+    TargetKind, TextOptions, ThresholdMetric,
 };
 use brisk_train::Trainer;
 use tempfile::TempDir;
@@ -318,5 +318,54 @@ fn columns_of_a_typed_file_are_counted_in_its_order() -> Result<(), Error> {
         let error = detect(None, drop).expect_err("the duration is left").to_string();
         assert!(error.contains("`day`") && error.contains("Duration"), "{error}");
     }
+    Ok(())
+}
+
+/// The same data frame by `to_csv` and `to_parquet` of pandas 3.1: numbers with gaps, which are `f64` although whole, a column of
+/// zeros, whole numbers beyond 2^53, dates of which some are 9999-12-31, text, and a target of 1.0 to 3.0 with gaps.
+#[cfg(feature = "all-formats")]
+#[test]
+fn a_data_frame_is_the_same_as_csv_and_as_parquet() -> Result<(), Error> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/table/tests/columns");
+    let missing_values = vec!["absent".to_owned(), "-0.04".to_owned(), "bonn".to_owned()];
+    let text = TextOptions { missing_values, ..TextOptions::default() };
+    for text in [TextOptions::default(), text] {
+        let options = DetectOptions { text, ..DetectOptions::default() };
+        let [csv, parquet] = ["pandas.csv", "pandas.parquet"].map(|name| TabularModel::detect(folder.join(name), &options));
+        let (csv, parquet) = (csv?, parquet?);
+        assert_eq!((csv.target.kind(), csv.target.classes()), (TargetKind::Classes, &["1", "2", "3"].map(String::from)[..]));
+        assert_eq!((&csv.target, &csv.columns), (&parquet.target, &parquet.columns));
+        assert_eq!(csv.warnings, parquet.warnings);
+        for expected in ["`none` the same value", "`id` has whole numbers up to", "`sold` has 9999-12-31 in 19 rows"] {
+            let expected = expected.replace("`none` the", "column `none` has the");
+            assert!(csv.warnings.iter().any(|found| found.to_string().contains(&expected)), "{expected}: {:?}", csv.warnings);
+        }
+        assert_eq!((&csv.unused_missing_values, csv.table.n_rows()), (&parquet.unused_missing_values, parquet.table.n_rows()));
+        let unused = options.text.missing_values.first().cloned();
+        assert_eq!(csv.unused_missing_values, Vec::from_iter(unused));
+        let bits = |table: &Table| -> Vec<u32> {
+            let all = 0..table.n_rows();
+            let values = table.rows::<f32>(all.clone()).expect("features").iter().chain(table.labels::<f32>().expect("labels"));
+            let codes = table.categories(all).expect("categories").iter().copied();
+            values.map(|value| value.to_bits()).chain(codes).collect()
+        };
+        assert!(bits(&csv.table) == bits(&parquet.table), "the rows differ");
+    }
+    Ok(())
+}
+
+#[test]
+fn training_again_removes_what_was_fitted_to_predictions() -> Result<(), Error> {
+    let place = Place::new();
+    let detected = place.detect("x,y", 200, |row| format!("{},{}", part(row, 0), u8::from(part(row, 0) > 0.4)))?;
+    let columns = detected.columns.clone();
+    let mut model = model(detected, 2)?;
+    let detected = TabularModel::detect(place.0.path().join("rows.csv"), &DetectOptions::default())?;
+    let rows = model.rows(&columns, &detected.table)?.to_rows("all")?;
+    model.calibrate(&rows, &rows)?;
+    model.choose_threshold(ThresholdMetric::F1, &rows)?;
+    model.set_scores(vec![("test_auc".to_owned(), 0.9)]);
+    model.model_mut();
+    assert_eq!((model.calibration(), model.threshold(), model.scores()), (None, None, &[][..]));
     Ok(())
 }

@@ -1,12 +1,14 @@
 //! A successful run, and what happens if the loss is not finite.
 
 use std::cell::Cell;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use brisk_loader::{Layout, RowBuffers, RowSelection, RowSource, Rows};
 use brisk_nn::{Activation, Linear, Schedule};
+use brisk_train::metrics::Scored;
 use brisk_train::{
     BatchesEnd, Binary, Callback, Checkpoint, Error, FeedChoice, FeedConfig, GradientClip, Model, Outputs, Progress, Regression,
     RunView, Trainer, TrainerConfig, Warning,
@@ -152,6 +154,39 @@ fn a_validation_loss_that_is_no_number_is_warned_of_once() -> Result<(), Error> 
     let html = std::fs::read_to_string(&path).expect("the report");
     assert!(html.contains(&expected.to_string()), "the report shows it");
     Ok(())
+}
+
+#[test]
+fn a_report_that_cannot_be_written_does_not_cost_the_model() -> Result<(), Error> {
+    let root = tempfile::tempdir().expect("a folder for a while");
+    let path = root.path().join("report.html");
+    let train = rows(0, 64);
+    let trained = |trainer: Trainer<'_>| {
+        let mut model = Model::new(7, |params| Linear::new(params, "head", N_COLS, 1, Activation::identity()));
+        let report = trainer.max_epochs(2).batch_rows(32).fit(&mut model, &Binary::new(), &train, &train)?;
+        Ok::<_, Error>((report.warnings, model.params().newest()?))
+    };
+    let (_, expected) = trained(Trainer::new(&cpu(1)))?;
+    // The path becomes a folder during the run, or a panel cannot be made.
+    let unwritable = Trainer::new(&cpu(1)).report(&path).callback(MakesFolder(&path));
+    let failed = |_: &Scored<'_>| Err(Error::NoEpoch { n_epochs: 0, checkpoint: None });
+    let without_panel = Trainer::new(&cpu(1)).report(root.path().join("other.html")).report_panels(failed);
+    for trainer in [unwritable, without_panel] {
+        let (warnings, params) = trained(trainer)?;
+        let [Warning::NoReport { reason }] = &warnings[..] else { panic!("{warnings:?}") };
+        assert!(!reason.is_empty() && params == expected, "the model is trained: {reason}");
+    }
+    Ok(())
+}
+
+/// Creates a folder of this name during a run.
+struct MakesFolder<'p>(&'p Path);
+
+impl Callback for MakesFolder<'_> {
+    fn on_epoch_start(&mut self, _: &RunView<'_>) -> Result<(), Error> {
+        std::fs::create_dir_all(self.0.join("in the way")).expect("there is no file yet");
+        Ok(())
+    }
 }
 
 /// The output of a progress of lines.

@@ -2,8 +2,8 @@
 
 use brisk_metrics::{
     Accuracy, Average, AveragePrecision, BrierScore, ConfusionMatrix, Error, ExpectedCalibrationError, F1, LogLoss,
-    MeanAbsoluteError, Metric, MetricValue, PinballLoss, Precision, RSquared, Recall, RocAuc, RootMeanSquaredError, Scored,
-    SubsetAccuracy, TopKAccuracy,
+    MeanAbsoluteError, Metric, MetricValue, MultiClass, MultiClassRocAuc, PinballLoss, Precision, RSquared, Recall, RocAuc,
+    RootMeanSquaredError, Scored, SubsetAccuracy, TopKAccuracy,
 };
 
 /// More than two of the chunks in which rows are added up.
@@ -34,6 +34,11 @@ fn multi_class() -> Vec<Box<dyn Metric>> {
         Box::new(ConfusionMatrix::new()),
         Box::new(ExpectedCalibrationError::with_bins(10)),
     ]
+}
+
+/// Those that need rows of each class.
+fn of_all_classes() -> Vec<Box<dyn Metric>> {
+    [MultiClass::OneVsRest, MultiClass::OneVsOne].map(|areas| Box::new(MultiClassRocAuc::new(areas)) as Box<dyn Metric>).into()
 }
 
 fn regression() -> Vec<Box<dyn Metric>> {
@@ -97,8 +102,11 @@ fn dividing_rows_into_batches_changes_nothing() {
     let predictions: Vec<f32> = targets.iter().zip(&weights).map(|(target, noise)| target + noise - 0.5).collect();
     check_batches(binary(), Scored::binary(&scores[..N_ROWS], &labels));
     check_batches(binary(), Scored::binary(&scores[..N_ROWS], &labels).with_weights(&weights));
-    check_batches(multi_class(), Scored::classes(&scores, 3, &classes));
-    check_batches(multi_class(), Scored::classes(&scores, 3, &classes).with_weights(&weights));
+    check_batches(multi_class().into_iter().chain(of_all_classes()).collect(), Scored::classes(&scores, 3, &classes));
+    check_batches(
+        multi_class().into_iter().chain(of_all_classes()).collect(),
+        Scored::classes(&scores, 3, &classes).with_weights(&weights),
+    );
     check_batches(regression(), Scored::binary(&predictions, &targets));
     check_batches(regression(), Scored::binary(&predictions, &targets).with_weights(&weights));
 }

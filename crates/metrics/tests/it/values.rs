@@ -1,8 +1,9 @@
 //! Values that scikit-learn 1.9 prints for the same rows, without weights and with them.
 
 use brisk_metrics::{
-    Accuracy, Average, AveragePrecision, BrierScore, ConfusionMatrix, F1, LogLoss, MeanAbsoluteError, Metric, MetricValue,
-    PinballLoss, Precision, RSquared, Recall, RocAuc, RootMeanSquaredError, Scored, SubsetAccuracy, TopKAccuracy,
+    Accuracy, Average, AveragePrecision, BrierScore, ConfusionMatrix, Error, F1, LogLoss, MeanAbsoluteError, Metric, MetricValue,
+    MultiClass, MultiClassRocAuc, PinballLoss, Precision, RSquared, Recall, RocAuc, RootMeanSquaredError, Scored, SubsetAccuracy,
+    TopKAccuracy,
 };
 
 const N_ROWS: usize = 200;
@@ -138,6 +139,24 @@ fn multi_class() {
             0.0, 0.0, 0.0,
         ],
     );
+}
+
+/// Weights with `"ovo"`, which scikit-learn does not take, are those of its areas of two classes.
+#[test]
+fn areas_of_several_classes() {
+    let rows = &Rows::new(|i| {
+        let mut logits = [0, 1, 2, 3].map(|k| (((i * 29 + k * 43) % 83) as f32 - 41.0) / 16.0);
+        let label = i * 31 % 71 % 4;
+        logits[label] += 1.5;
+        (logits, [label as f32])
+    });
+    check(rows, MultiClassRocAuc::new(MultiClass::OneVsRest), 0.75561772543039, 0.7658671478667404);
+    check(rows, MultiClassRocAuc::new(MultiClass::OneVsOne), 0.7557036858974359, 0.7659764793720981);
+    let few = Scored::classes(&rows.outputs[..8], 4, &[0.0, 3.0]);
+    for areas in [MultiClass::OneVsRest, MultiClass::OneVsOne] {
+        let error = MultiClassRocAuc::new(areas).measure(&few).expect_err("classes 1 and 2 are missing");
+        assert!(matches!(error, Error::MissingClass { class: 1, n_rows: 2, .. }) && error.is_of_few_rows(), "{error}");
+    }
 }
 
 /// Label 2 is neither given nor predicted.

@@ -1,9 +1,10 @@
-//! Schedule-free and cautious AdamW compared with plain loops in f64.
+//! Schedule-free and cautious AdamW and RMSprop compared with plain loops in f64, and RMSprop with PyTorch.
 
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{DType, Graph, Persistent};
 use brisk_nn::{
-    CautiousAdamW, Error, Init, Optimizer, ParameterGroup, Parameters, ParametersBuilder, ScheduleFreeAdamW, StepInputs,
+    CautiousAdamW, Error, Init, Optimizer, OptimizerConfig, ParameterGroup, Parameters, ParametersBuilder, RmsProp,
+    RmsPropConfig, ScheduleFreeAdamW, StepInputs,
 };
 
 /// Learning rates; the first batches are a warm-up.
@@ -136,12 +137,44 @@ fn cautious_adamw_moves_what_momentum_and_gradient_agree_on() -> Result<(), Erro
     Ok(())
 }
 
+/// The first elements are those that `torch.optim.RMSprop` of PyTorch 2.15 has after the same steps.
+#[test]
+fn rms_prop_is_that_of_pytorch() -> Result<(), Error> {
+    let device = Device::cpu()?;
+    let of_pytorch: [(bool, [f64; 4]); 2] = [
+        (false, [2.088_427_3, -0.875_583, -0.306_109_6, 2.612_88]),
+        (true, [2.187_969_7, -0.923_160_8, -0.364_425_33, 2.887_705_3]),
+    ];
+    for (centered, first) in of_pytorch {
+        let params = parameters();
+        let config = RmsPropConfig { alpha: 0.9, eps: 1e-3, momentum: 0.8, weight_decay: 0.1, centered };
+        run(&*OptimizerConfig::RmsProp(config).build(&params)?, &params, &device, 8)?;
+        let found = device.read::<f32>(params.values())?;
+        assert_close("p", &found[..4], &first);
+        for (entry, start) in params.entries().iter().zip([1.0, -0.5]) {
+            let expected = entry.range.clone().map(|i| {
+                let (mut p, mut v, mut m, mut u): (f64, f64, f64, f64) = (start, 0.0, 0.0, 0.0);
+                for (step, _, rate) in steps(8) {
+                    let g = f64::from(gradient(step, i)) + 0.1 * p;
+                    (v, m) = (0.9 * v + 0.1 * g * g, if centered { 0.9 * m + 0.1 * g } else { 0.0 });
+                    u = 0.8 * u + g / ((v - m * m).sqrt() + 1e-3);
+                    p -= rate * u;
+                }
+                p
+            });
+            assert_close(&entry.name, &found[entry.range.clone()], &expected.collect::<Vec<_>>());
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn settings_that_make_no_sense_are_refused() -> Result<(), Error> {
     let (params, device) = (parameters(), Device::cpu()?);
-    let optimizers: [(Box<dyn Optimizer>, &str); 2] = [
+    let optimizers: [(Box<dyn Optimizer>, &str); 3] = [
         (Box::new(ScheduleFreeAdamW::new(&params).betas(0.0, 0.9)), "schedule_free: beta1 = 0"),
         (Box::new(CautiousAdamW::new(&params).weight_decay(-0.1)), "cautious_adamw: weight_decay = -0.1"),
+        (Box::new(RmsProp::centered(&params).momentum(1.0)), "rms_prop: momentum = 1"),
     ];
     for (optimizer, expected) in optimizers {
         let error = run(&*optimizer, &params, &device, 1).expect_err("it is refused").to_string();

@@ -6,8 +6,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, FixedSizeListArray, RecordBatch};
 
 use super::columns::{Columns, Place};
-use super::values::{Texts, numbers, texts};
-use crate::import::{BadRows, ChunkLabels, FeatureRules, Labels, OnMissing, Rejected, RowChunk, expected};
+use super::values::{Texts, beyond_f64, numbers, texts};
+use crate::import::{BadRows, ChunkLabels, Digits, FeatureRules, Labels, OnMissing, Rejected, RowChunk, expected, minus_offset};
 use crate::remedy::Expected;
 
 /// The result of converting a batch.
@@ -45,6 +45,35 @@ struct TextColumns {
 
 type Cell = Result<f32, (String, &'static Expected)>;
 
+/// The numbers of a column, or of all lists in it.
+struct Numbers {
+    values: Vec<Option<f64>>,
+    /// The whole numbers that `f64` rounds, by row.
+    wholes: BTreeMap<usize, i128>,
+}
+
+impl Numbers {
+    fn of(array: &dyn Array) -> Self {
+        Self { values: numbers(array), wholes: beyond_f64(array) }
+    }
+
+    /// The number in a row without an offset.
+    fn minus(&self, row: usize, offset: f64) -> Option<f64> {
+        let exact = self.values[row]?;
+        let whole = self.wholes.get(&row).filter(|_| offset != 0.0).and_then(|&whole| minus_offset(whole, offset));
+        Some(whole.unwrap_or(exact - offset))
+    }
+
+    /// Notes what is lost of the number in a row.
+    fn note(&self, row: usize, digits: &mut Digits) {
+        let Some(value) = self.values[row] else { return };
+        match self.wholes.get(&row) {
+            Some(&whole) => digits.note_whole(whole),
+            None => digits.note(value),
+        }
+    }
+}
+
 impl<'a> Converter<'a> {
     pub(super) fn new(columns: &'a Columns, bad_rows: BadRows) -> Self {
         let rules = &columns.roles.rules;
@@ -70,7 +99,7 @@ impl<'a> Converter<'a> {
         };
         let mut values = vec![0.0; roles.rules.n_features() + labels.len()];
         for row in 0..n_rows {
-            let taken = self.row(row, &features, &labels, weights.as_deref(), &text, &mut values, &mut out.rows);
+            let taken = self.row(row, &features, &labels, weights.as_ref(), &text, &mut values, &mut out.rows);
             if let Err((col, found, expected)) = taken {
                 let is_skipped = self.bad_rows.skips(self.is_unlabelled(col, &found, expected));
                 if out.rejected.add(is_skipped, || Problem { row, col, found, expected }) {
@@ -93,9 +122,9 @@ impl<'a> Converter<'a> {
     fn row(
         &self,
         row: usize,
-        features: &[Vec<Option<f64>>],
-        labels: &[Vec<Option<f64>>],
-        weights: Option<&[Option<f64>]>,
+        features: &[Numbers],
+        labels: &[Numbers],
+        weights: Option<&Numbers>,
         text: &TextColumns,
         values: &mut [f32],
         out: &mut RowChunk,
@@ -103,26 +132,26 @@ impl<'a> Converter<'a> {
         let roles = &self.columns.roles;
         let (values, row_labels) = values.split_at_mut(roles.rules.n_features());
         for ((value, column), &col) in values.iter_mut().zip(features).zip(&roles.features) {
-            *value = feature(column[row], roles.rules.on_missing()).map_err(|(found, expected)| (col, found, expected))?;
+            *value = feature(column.values[row], roles.rules.on_missing()).map_err(|(found, expected)| (col, found, expected))?;
         }
         if self.has_offsets {
             shift(values, features, row, &roles.rules);
         }
         if let Err((place, expected)) = roles.rules.finish(values) {
-            let found = features[place][row].map_or_else(|| "null".to_owned(), |value| value.to_string());
+            let found = features[place].values[row].map_or_else(|| "null".to_owned(), |value| value.to_string());
             return Err((roles.features[place], found, expected));
         }
         for (i, ((value, column), &col)) in row_labels.iter_mut().zip(labels).zip(&roles.label_columns).enumerate() {
             let wrong = |(found, expected)| (col, found, expected);
             let place = roles.rules.n_features() + i;
-            *value = label(column[row], &roles.labels, roles.rules.offset(place)).map_err(wrong)?;
-            if let Some(found) = column[row].filter(|&exact| roles.rules.is_missing_number(exact)) {
+            *value = label(column.minus(row, roles.rules.offset(place)), &roles.labels).map_err(wrong)?;
+            if let Some(found) = column.values[row].filter(|&exact| roles.rules.is_missing_number(exact)) {
                 return Err((col, found.to_string(), &expected::LABEL_NOT_MISSING));
             }
         }
         let weight = match (weights, roles.weight) {
             (Some(weights), Some(col)) => {
-                let finite = finite(weights[row], &expected::WEIGHT).and_then(|weight| match weight < 0.0 {
+                let finite = finite(weights.values[row], &expected::WEIGHT).and_then(|weight| match weight < 0.0 {
                     true => Err((weight.to_string(), &expected::WEIGHT)),
                     false => Ok(weight),
                 });
@@ -149,9 +178,9 @@ impl<'a> Converter<'a> {
         // Nothing can go wrong from here on.
         let (of_features, of_labels) = out.digits.split_at_mut(roles.rules.n_features());
         for (digits, column) in of_features.iter_mut().zip(features).chain(of_labels.iter_mut().zip(labels)) {
-            column[row].into_iter().for_each(|value| digits.note(value));
+            column.note(row, digits);
         }
-        if let (Some(weight), Some(digits)) = (weights.and_then(|weights| weights[row]), of_labels.last_mut()) {
+        if let (Some(weight), Some(digits)) = (weights.and_then(|weights| weights.values[row]), of_labels.last_mut()) {
             digits.note_tiny(weight);
         }
         out.features.extend_from_slice(values);
@@ -171,14 +200,17 @@ impl<'a> Converter<'a> {
         Ok(())
     }
 
-    fn numbers(&self, batch: &RecordBatch, col: usize, lists: &mut BTreeMap<usize, Vec<Option<f64>>>) -> Vec<Option<f64>> {
+    fn numbers(&self, batch: &RecordBatch, col: usize, lists: &mut BTreeMap<usize, Numbers>) -> Numbers {
         let Place { field, element } = self.columns.places[col];
         let array = self.array(batch, field);
-        let Some(element) = element else { return numbers(array) };
+        let Some(element) = element else { return Numbers::of(array) };
         let array = array.as_fixed_size_list();
-        let values = lists.entry(field).or_insert_with(|| numbers(array.values()));
+        let of_lists = lists.entry(field).or_insert_with(|| Numbers::of(array.values()));
+        let len = list_len(array);
         let value = |(row, value): (usize, &Option<f64>)| value.filter(|_| array.is_valid(row));
-        values.iter().skip(element).step_by(list_len(array)).enumerate().map(value).collect()
+        let values = of_lists.values.iter().skip(element).step_by(len).enumerate().map(value).collect();
+        let of_column = of_lists.wholes.iter().filter(|(at, _)| *at % len == element);
+        Numbers { values, wholes: of_column.map(|(at, &whole)| (at / len, whole)).collect() }
     }
 
     fn texts(&self, batch: &RecordBatch, col: usize) -> Texts {
@@ -221,17 +253,20 @@ fn feature(value: Option<f64>, on_missing: &OnMissing) -> Cell {
 }
 
 /// Subtracts the offsets from the features of a row that are present.
-fn shift(values: &mut [f32], features: &[Vec<Option<f64>>], row: usize, rules: &FeatureRules) {
+fn shift(values: &mut [f32], features: &[Numbers], row: usize, rules: &FeatureRules) {
     for (feature, (value, column)) in values.iter_mut().zip(features).enumerate() {
         let offset = rules.offset(feature);
-        if let Some(exact) = column[row].filter(|_| offset != 0.0 && value.is_finite()) {
-            *value = if rules.is_missing_number(exact) { f32::NAN } else { (exact - offset) as f32 };
+        if let (Some(exact), Some(shifted)) = (column.values[row], column.minus(row, offset))
+            && offset != 0.0
+            && value.is_finite()
+        {
+            *value = if rules.is_missing_number(exact) { f32::NAN } else { shifted as f32 };
         }
     }
 }
 
-fn label(value: Option<f64>, labels: &Labels, offset: f64) -> Cell {
-    let value = finite(value.map(|value| value - offset), &expected::LABEL)?;
+fn label(value: Option<f64>, labels: &Labels) -> Cell {
+    let value = finite(value, &expected::LABEL)?;
     if *labels == Labels::Binary && value != 0.0 && value != 1.0 {
         return Err((value.to_string(), &expected::BINARY_LABEL));
     }

@@ -1,5 +1,6 @@
 //! The values of one column of a batch.
 
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use arrow_array::cast::AsArray;
@@ -80,6 +81,34 @@ pub(super) fn numbers(array: &dyn Array) -> Vec<Option<f64>> {
         dtype => {
             for_integer!(dtype, T => of::<T>(array, |value| value as f64), unreachable!("{dtype} is no number, which was checked"))
         }
+    }
+}
+
+/// The whole numbers that [`numbers`] rounds, by their indices.
+pub(super) fn beyond_f64(array: &dyn Array) -> BTreeMap<usize, i128> {
+    fn of(wholes: impl Iterator<Item = Option<i128>>) -> BTreeMap<usize, i128> {
+        let is_rounded = |whole: &i128| *whole as f64 as i128 != *whole;
+        wholes.enumerate().filter_map(|(at, whole)| Some((at, whole.filter(is_rounded)?))).collect()
+    }
+    fn decimals<T: DecimalType>(array: &dyn Array) -> BTreeMap<usize, i128> {
+        let decimals: &PrimitiveArray<T> = array.as_primitive::<T>();
+        // Those with a fraction are not whole.
+        let whole = |row| decimals.is_valid(row).then(|| decimals.value_as_string(row).parse().ok()).flatten();
+        of((0..decimals.len()).map(whole))
+    }
+    match array.data_type() {
+        DataType::Int64 => of(array.as_primitive::<Int64Type>().iter().map(|value| value.map(i128::from))),
+        DataType::UInt64 => of(array.as_primitive::<UInt64Type>().iter().map(|value| value.map(i128::from))),
+        DataType::Decimal64(..) => decimals::<Decimal64Type>(array),
+        DataType::Decimal128(..) => decimals::<Decimal128Type>(array),
+        DataType::Decimal256(..) => decimals::<Decimal256Type>(array),
+        DataType::Dictionary(..) => {
+            let (values, keys) = dictionary(array);
+            let of_values = beyond_f64(values);
+            let rows = keys.into_iter().enumerate();
+            rows.filter_map(|(row, key)| Some((row, *of_values.get(&key?)?))).collect()
+        }
+        _ => BTreeMap::new(),
     }
 }
 

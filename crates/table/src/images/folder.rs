@@ -124,7 +124,7 @@ fn walk(
         if visible(&below).is_none() {
             continue;
         }
-        if each(&below, &metadata(&root.join(&below))?) {
+        if each(&below, &metadata_in_folder(&root.join(&below))?) {
             walk(root, &below, above, each)?;
         }
     }
@@ -150,6 +150,11 @@ fn sorted_entries(folder: &Path) -> Result<Vec<OsString>, Error> {
     let mut entries = entries.map_err(io)?;
     entries.sort_unstable();
     Ok(entries)
+}
+
+/// The same; for a link to nowhere that of the link, which is a file that cannot be read.
+fn metadata_in_folder(path: &Path) -> Result<fs::Metadata, Error> {
+    metadata(path).or_else(|error| fs::symlink_metadata(path).ok().filter(fs::Metadata::is_symlink).ok_or(error))
 }
 
 fn metadata(path: &Path) -> Result<fs::Metadata, Error> {

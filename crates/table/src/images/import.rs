@@ -98,7 +98,7 @@ impl ReadSource for ImagesOptions {
         let row_bytes = shape.height * shape.width * shape.n_channels;
         let chunk_rows = (CHUNK_BYTES / row_bytes).max(1);
         let (mut pixels, mut labels) = (Vec::with_capacity(chunk_rows * row_bytes), Vec::with_capacity(chunk_rows));
-        let (mut n_skipped, mut first_skipped) = (0, Vec::new());
+        let (mut n_skipped, mut first_skipped, mut files) = (0, Vec::new(), Vec::new());
         let mut write = |pixels: &mut Vec<u8>, labels: &mut Vec<u32>| {
             writer.push(pixels, labels)?;
             pixels.clear();
@@ -111,6 +111,7 @@ impl ReadSource for ImagesOptions {
             Ok((label, Decoded::Image(image))) => {
                 pixels.extend_from_slice(&image.values);
                 labels.push(label);
+                files.push(outcome.name);
                 if labels.len() == chunk_rows { write(&mut pixels, &mut labels).map_err(Some) } else { Ok(()) }
             }
             Ok((_, Decoded::OtherShape(other))) => Err(Some(unequal(path, (&first_name, shape), (&outcome.name, other)))),
@@ -129,7 +130,7 @@ impl ReadSource for ImagesOptions {
         let empty = listing.empty_classes.into_iter().map(|class| ImportWarning::EmptyClass { class });
         let warnings = similar.into_iter().chain(empty).collect();
         let report = ImportReport::finish(writer, listing.classes)?;
-        Ok(ImportReport { n_skipped, first_skipped, warnings, ..report })
+        Ok(ImportReport { files, n_skipped, first_skipped, warnings, ..report })
     }
 
     fn like(&self) -> Option<&Path> {

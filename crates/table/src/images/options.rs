@@ -98,8 +98,8 @@ pub enum Channels {
     /// Those of the first image. All other images must have the same channels, of 8 bits.
     #[default]
     AsStored,
-    /// One: `0.21265 R + 0.71518 G + 0.07217 B` of a colour image, the luminance of sRGB, rounded to the nearest integer.
-    /// Transparency is ignored.
+    /// One: `0.299 R + 0.587 G + 0.114 B` of a colour image (BT.601), bit-identical to Pillow's `convert("L")` and torchvision's
+    /// `Grayscale`. Transparency is ignored.
     Grey,
     /// Red, green, blue. Transparency is ignored.
     Rgb,

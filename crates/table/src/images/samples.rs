@@ -2,10 +2,6 @@
 
 use std::fmt;
 
-/// Weights of red, green and blue in the luminance of sRGB, computed from its chromaticities. BT.709 rounds them to 0.2126,
-/// 0.7152 and 0.0722.
-const LUMINANCE: [f32; 3] = [0.212_647_84, 0.715_179_2, 0.072_173_04];
-
 /// The samples of each pixel: grey, grey and alpha, RGB, or RGB and alpha.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Samples {
@@ -41,19 +37,21 @@ impl Samples {
     }
 
     /// Converts pixels to `n_channels` channels of 8 bits: one for grey, three for RGB, four for RGB and alpha, or the channels
-    /// that they have. A colour becomes grey by its luminance, alpha is dropped, and pixels without alpha are opaque. Values are
-    /// rounded to the nearest.
+    /// that they have. Samples of 16 bits are rounded to 8 first, a colour becomes grey as in Pillow, alpha is dropped, pixels
+    /// without alpha become opaque.
     pub(super) fn converted(self, bytes: Vec<u8>, n_channels: usize) -> Vec<u8> {
         match self.depth {
             Depth::Eight if self.n_channels == n_channels => bytes,
-            Depth::Eight => {
-                convert::<1>(&bytes, self.n_channels, n_channels, |[value]| value, |[value]| f32::from(value) * (1.0 / 255.0))
-            }
-            Depth::Sixteen => convert::<2>(&bytes, self.n_channels, n_channels, narrowed, |value| {
-                f32::from(u16::from_be_bytes(value)) * (1.0 / 65_535.0)
-            }),
+            Depth::Eight => convert::<1>(&bytes, self.n_channels, n_channels, |[value]| value),
+            Depth::Sixteen => convert::<2>(&bytes, self.n_channels, n_channels, narrowed),
         }
     }
+}
+
+/// Grey of a colour by the weights of BT.601, bit-identical to Pillow's `convert("L")` and torchvision's `Grayscale`.
+fn luma([red, green, blue]: [u8; 3]) -> u8 {
+    let sum = 19_595 * u32::from(red) + 38_470 * u32::from(green) + 7_471 * u32::from(blue);
+    u8::try_from((sum + (1 << 15)) >> 16).expect("the weights add up to 2^16")
 }
 
 /// The nearest 8-bit value: 65535 is 257 times 255.
@@ -61,24 +59,14 @@ fn narrowed(value: [u8; 2]) -> u8 {
     u8::try_from((u32::from(u16::from_be_bytes(value)) + 128) / 257).expect("65535 becomes 255")
 }
 
-/// `to_u8` gives an 8-bit value for a sample of `N_BYTES` bytes, `to_unit` a number from 0 to 1.
-fn convert<const N_BYTES: usize>(
-    bytes: &[u8],
-    from: usize,
-    to: usize,
-    to_u8: impl Fn([u8; N_BYTES]) -> u8,
-    to_unit: impl Fn([u8; N_BYTES]) -> f32,
-) -> Vec<u8> {
+/// `to_u8` gives an 8-bit value for a sample of `N_BYTES` bytes.
+fn convert<const N_BYTES: usize>(bytes: &[u8], from: usize, to: usize, to_u8: impl Fn([u8; N_BYTES]) -> u8) -> Vec<u8> {
     let (samples, _) = bytes.as_chunks::<N_BYTES>();
     let mut converted = Vec::with_capacity(samples.len() / from * to);
     for pixel in samples.chunks_exact(from) {
         match (pixel, to) {
             (&[grey] | &[grey, _], 1) => converted.push(to_u8(grey)),
-            (&[red, green, blue, ..], 1) => {
-                let luminance =
-                    [red, green, blue].into_iter().zip(LUMINANCE).fold(0.0, |sum, (value, part)| sum + to_unit(value) * part);
-                converted.push((luminance * 255.0).round() as u8);
-            }
+            (&[red, green, blue, ..], 1) => converted.push(luma([red, green, blue].map(&to_u8))),
             (&[grey] | &[grey, _], _) => converted.extend([to_u8(grey); 3]),
             (&[red, green, blue, ..], _) => converted.extend([red, green, blue].map(&to_u8)),
             ([], _) => unreachable!("a pixel has samples"),

@@ -87,6 +87,17 @@ impl Digits {
         self.note_tiny(value);
     }
 
+    /// Notes a whole number that `f64` rounds.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn note_whole(&mut self, whole: i128) {
+        let is_exact = whole as f32 as i128 == whole;
+        if !is_exact && self.first_rounded.is_none() {
+            self.first_whole = Some(whole);
+        }
+        self.note_large(whole as f64, is_exact);
+        self.note_error(whole as f64, f64::from(whole as f32));
+    }
+
     /// Notes a number, if it is too small for `f32`.
     #[inline]
     pub(crate) fn note_tiny(&mut self, value: f64) {

@@ -21,6 +21,9 @@ pub struct ImportReport {
     pub dictionaries: Vec<Dictionary>,
     /// The classes, if labels are class numbers.
     pub classes: Vec<String>,
+    /// The file of each row, by its path below the folder or in the archive, for rows that are images of a folder or an archive;
+    /// empty for other formats.
+    pub files: Vec<String>,
     /// The number of rows that were skipped.
     pub n_skipped: u64,
     /// Why, for the first few of them.

@@ -219,6 +219,7 @@ impl<'a> Sink<'a> {
         let n_values: Vec<usize> = dictionaries.iter().map(|dictionary| dictionary.values().len()).collect();
         warnings.extend(self.audit.warnings(named, &categories, &n_values));
         Ok(ImportReport {
+            files: Vec::new(),
             n_rows,
             column_names,
             label_names,

@@ -106,11 +106,36 @@ fn channels_are_converted() {
     };
     assert_eq!(rows(Channels::Rgb), Ok(vec![100, 100, 100, 200, 100, 50]));
     assert_eq!(rows(Channels::Rgba), Ok(vec![100, 100, 100, 255, 200, 100, 50, 7]));
-    // 0.2126 · 200 + 0.7152 · 100 + 0.0722 · 50 = 117.65, rounded
-    assert_eq!(rows(Channels::Grey), Ok(vec![100, 118]));
+    assert_eq!(rows(Channels::Grey), Ok(vec![100, 124]));
     let message: String = rows(Channels::AsStored).unwrap_err();
     assert!(message.contains("`x/1.png` is 1 × 1 pixels of 1 channels, `x/2.png` is 1 × 1 pixels of 4"), "{message}");
     assert!(message.contains("`ImagesOptions::channels`"), "{message}");
+}
+
+/// `Image.convert("L")` of Pillow 13.0.0.
+#[test]
+fn grey_of_a_colour_equals_pillow() {
+    let (folder, _) = crate::scratch();
+    let colours: [[u8; 3]; 14] = [
+        [255, 0, 0],
+        [0, 255, 0],
+        [0, 0, 255],
+        [200, 100, 50],
+        [10, 200, 250],
+        [255, 255, 254],
+        [1, 0, 0],
+        [0, 1, 0],
+        [2, 1, 1],
+        [128, 64, 32],
+        [77, 150, 29],
+        [0, 0, 4],
+        [0, 0, 5],
+        [12, 34, 56],
+    ];
+    write(folder.path(), "x/1.png", (14, 1), ExtendedColorType::Rgb8, &colours.concat());
+    let grey = ImagesOptions { channels: Channels::Grey, ..ImagesOptions::default() };
+    let (_, table) = table_of(folder.path(), grey).unwrap();
+    assert_eq!(table.rows::<u8>(0..1).unwrap(), [76, 150, 29, 124, 149, 255, 0, 1, 1, 79, 114, 0, 1, 30]);
 }
 
 #[test]
@@ -193,6 +218,15 @@ fn conversions_and_sizes_equal_those_of_the_crate_image() {
             for (row, file) in files.iter().enumerate() {
                 let image = image::open(file).unwrap();
                 let image: image::DynamicImage = match channels {
+                    // The crate's weights are those of BT.709.
+                    Channels::Grey if image.color().has_color() => {
+                        let rgb = image.into_rgb8();
+                        let grey = rgb.pixels().map(|pixel| {
+                            let [r, g, b] = pixel.0.map(u32::from);
+                            ((19_595 * r + 38_470 * g + 7_471 * b + 0x8000) >> 16) as u8
+                        });
+                        image::GrayImage::from_vec(rgb.width(), rgb.height(), grey.collect()).unwrap().into()
+                    }
                     Channels::Grey => image.into_luma8().into(),
                     Channels::Rgb => image.into_rgb8().into(),
                     _ => image.into_rgba8().into(),
@@ -509,6 +543,15 @@ fn links_are_followed_but_not_in_circles() {
     symlink("../../elsewhere/x.png", set.join("b/1.png")).unwrap();
     let (report, table) = table_of(&set, ImagesOptions::default()).unwrap();
     assert_eq!((report.n_rows, table.classes()), (2, &["a", "b"].map(String::from)[..]));
+    // A link to nowhere is a file that cannot be read.
+    symlink("gone.png", set.join("b/0.png")).unwrap();
+    symlink("gone", set.join("c")).unwrap();
+    let message = table_of(&set, ImagesOptions::default()).unwrap_err();
+    assert!(message.contains("b/0.png"), "{message}");
+    let (report, _) = table_of(&set, SKIP).unwrap();
+    assert_eq!((report.n_rows, report.n_skipped, &report.files[..]), (2, 2, &["a/x.png", "b/1.png"].map(String::from)[..]));
+    fs::remove_file(set.join("b/0.png")).unwrap();
+    fs::remove_file(set.join("c")).unwrap();
     // Two links to a folder above would make 2³² paths of 32 folders.
     symlink("..", set.join("b/up")).unwrap();
     symlink("..", set.join("b/again")).unwrap();

@@ -1,6 +1,6 @@
 //! Parquet: the same columns as Arrow's, the real samples of pandas, polars and pyarrow, and files that are refused.
 
-use brisk_table::{Categorical, ColumnOptions, LabelKind, Missing};
+use brisk_table::{Categorical, ColumnOptions, ColumnRole, ImportWarning, LabelKind, Missing};
 
 use crate::arrow::{check_any_byte, check_forged, check_mixed, check_threads, columns, mixed, table_of};
 use crate::real_files::data;
@@ -134,4 +134,34 @@ fn classes_of_floats_have_their_shortest_names() {
     let classes = ColumnOptions { label_kind: LabelKind::Classes, ..ColumnOptions::default() };
     let (report, _) = table_of(&mixed("float_classes.parquet"), classes).unwrap();
     assert_eq!(report.classes, ["0.1", "0.25"]);
+}
+
+/// 2^60 and 239 numbers after it, in some order.
+#[test]
+fn whole_numbers_beyond_f64_keep_their_digits() {
+    let columns = ColumnOptions { features: Some(vec!["id".into()]), labels: vec!["none".into()], ..ColumnOptions::default() };
+    let (report, _) = table_of(&mixed("pandas.parquet"), columns).unwrap();
+    let warning = ImportWarning::Rounded {
+        column: "id".into(),
+        role: ColumnRole::Feature,
+        n_values: 239,
+        first: "1152921504606846980".to_owned(),
+        stored: 1_152_921_504_606_846_976.0,
+    };
+    assert!(report.warnings.contains(&warning), "{:?}", report.warnings);
+    for is_label in [false, true] {
+        let [feature, label] = if is_label { ["none", "id"] } else { ["id", "none"] };
+        let columns = ColumnOptions {
+            features: Some(vec![feature.into()]),
+            labels: vec![label.into()],
+            offsets: vec![("id".into(), 1_152_921_504_606_846_976.0)],
+            ..ColumnOptions::default()
+        };
+        let (_, table) = table_of(&mixed("pandas.parquet"), columns).unwrap();
+        let values = if is_label { table.labels::<f32>() } else { table.rows::<f32>(0..240) };
+        let mut values = values.unwrap().to_vec();
+        assert_eq!(values[0], 4.0);
+        values.sort_unstable_by(f32::total_cmp);
+        assert_eq!(values, (0..240_u16).map(f32::from).collect::<Vec<_>>());
+    }
 }

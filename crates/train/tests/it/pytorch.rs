@@ -76,6 +76,8 @@ fn a_convolutional_network() -> Result<(), Box<dyn std::error::Error>> {
         check_outputs(&Model::load(path, convolutional)?, &test)?;
         check_outputs(&Model::load_pytorch(path, convolutional)?, &test)?;
     }
+    let layout = |path| Checkpoint::load(path)?.metadata::<String>("conv_layout", "a layout");
+    assert_eq!((layout(&own)?, layout(&for_pytorch)?), ("ohwi".to_owned(), "oihw".to_owned()));
     let saved = Checkpoint::load(&for_pytorch)?;
     for (name, shape, values) in saved.tensors() {
         let known = written.tensors().find(|(known, ..)| *known == name);

@@ -1,7 +1,7 @@
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{Graph, Mode};
 use brisk_nn::{EmaConfig, EmaStart, Module, ParametersBuilder};
-use brisk_vision::{PAGE_RUNGS, Recipe};
+use brisk_vision::{PAGE_RUNGS, Rates, Recipe};
 
 /// Checks the number of parameters, and that the graph accepts a batch.
 #[track_caller]
@@ -173,5 +173,23 @@ fn the_first_loss_is_that_of_a_guess() {
         graph.compile(&device).expect("a program").run(1).expect("a forward pass");
         let loss = device.read::<f32>(&losses).expect("the loss")[0];
         assert!((loss - 10.0_f32.ln()).abs() < 0.1, "{loss}, expected about ln 10");
+    }
+}
+
+/// With 8 images per batch and the rates for 64, biases fall until all activations vanish: the loss is that of a constant.
+#[test]
+fn batches_of_a_few_images_have_lower_rates() {
+    let rates = |recipe: &Recipe| match recipe.rates {
+        Rates::Page { peak, floor, .. } => [peak, floor],
+        Rates::Airbench { peak, .. } => [peak, 0.0],
+        Rates::Muon { head, biases, .. } => [head, biases],
+        ref other => panic!("{other:?}"),
+    };
+    for recipe in [Recipe::page(), Recipe::airbench(), Recipe::muon()] {
+        let of = |batch_rows| rates(&recipe.clone().with_batch_rows(batch_rows));
+        assert_eq!(of(64), rates(&recipe));
+        assert_eq!(of(32), rates(&recipe).map(|rate| rate / 2.0));
+        let there_and_back = recipe.clone().with_batch_rows(8).with_batch_rows(recipe.batch_rows);
+        assert_eq!(rates(&there_and_back), rates(&recipe));
     }
 }

@@ -59,6 +59,41 @@ impl RecipeName {
     }
 }
 
+/// What a report says of `recipe`: what it is called, and its settings.
+pub fn report_settings(name: String, recipe: &Recipe) -> Vec<(String, String)> {
+    let optimizer = match &recipe.rates {
+        Rates::Page { peak, .. } => format!("SGD with Nesterov momentum, rate up to {peak:.4}"),
+        Rates::Airbench { peak, .. } => format!("SGD with Nesterov momentum and Lookahead, rate up to {peak:.4}"),
+        Rates::Muon { filters, head, biases, .. } => format!(
+            "Muon for the filters, rate {filters:.4}; SGD with Nesterov momentum for the head, rate {head:.4}, and biases, rate {biases:.4}; the learning rate is a factor of these"
+        ),
+        other => format!("{other:?}"),
+    };
+    let [height, width, n_channels] = recipe.image();
+    let augmentation = &recipe.augmentation;
+    let flip = match augmentation.flip {
+        Flip::Never => "not mirrored".to_owned(),
+        Flip::Random => "mirrored at random".to_owned(),
+        Flip::Alternating => "mirrored in every second epoch".to_owned(),
+        other => format!("{other:?}"),
+    };
+    let mixing = match recipe.mixing {
+        None => String::new(),
+        Some(Mixing::CutMix { alpha }) => format!(", CutMix {alpha}"),
+        Some(Mixing::Mixup { alpha }) => format!(", Mixup {alpha}"),
+        Some(other) => format!(", {other:?}"),
+    };
+    let settings = [
+        ("recipe", name),
+        ("optimizer", optimizer),
+        ("images", format!("{height} x {width} pixels of {n_channels} channels")),
+        ("augmentation", format!("{flip}, shifted by up to {} pixels, cutout {}{mixing}", augmentation.pad, augmentation.cutout)),
+        ("label smoothing", recipe.label_smoothing.to_string()),
+        ("epochs", recipe.n_epochs.to_string()),
+    ];
+    settings.map(|(name, value)| (name.to_owned(), value)).into()
+}
+
 /// Checks that batches of `batch_rows` images consist of whole ghost batches of the recipe.
 ///
 /// # Errors
@@ -145,44 +180,6 @@ impl RecipeOptions {
     /// The name of the recipe.
     pub fn name(&self) -> RecipeName {
         self.recipe
-    }
-
-    /// What a report says of `recipe`, which these options have selected.
-    pub fn settings(&self, recipe: &Recipe) -> Vec<(String, String)> {
-        let optimizer = match &recipe.rates {
-            Rates::Page { peak, .. } => format!("SGD with Nesterov momentum, rate up to {peak:.4}"),
-            Rates::Airbench { peak, .. } => format!("SGD with Nesterov momentum and Lookahead, rate up to {peak:.4}"),
-            Rates::Muon { filters, head, biases, .. } => format!(
-                "Muon for the filters, rate {filters:.4}; SGD with Nesterov momentum for the head, rate {head:.4}, and biases, rate {biases:.4}; the learning rate is a factor of these"
-            ),
-            other => format!("{other:?}"),
-        };
-        let [height, width, n_channels] = recipe.image();
-        let augmentation = &recipe.augmentation;
-        let flip = match augmentation.flip {
-            Flip::Never => "not mirrored".to_owned(),
-            Flip::Random => "mirrored at random".to_owned(),
-            Flip::Alternating => "mirrored in every second epoch".to_owned(),
-            other => format!("{other:?}"),
-        };
-        let mixing = match recipe.mixing {
-            None => String::new(),
-            Some(Mixing::CutMix { alpha }) => format!(", CutMix {alpha}"),
-            Some(Mixing::Mixup { alpha }) => format!(", Mixup {alpha}"),
-            Some(other) => format!(", {other:?}"),
-        };
-        let settings = [
-            ("recipe", format!("{}, {}", self.recipe.name(), if self.full { "full width" } else { "narrow" })),
-            ("optimizer", optimizer),
-            ("images", format!("{height} x {width} pixels of {n_channels} channels")),
-            (
-                "augmentation",
-                format!("{flip}, shifted by up to {} pixels, cutout {}{mixing}", augmentation.pad, augmentation.cutout),
-            ),
-            ("label smoothing", recipe.label_smoothing.to_string()),
-            ("epochs", recipe.n_epochs.to_string()),
-        ];
-        settings.map(|(name, value)| (name.to_owned(), value)).into()
     }
 
     /// Whether the network has its full width.

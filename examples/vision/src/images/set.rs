@@ -7,6 +7,7 @@ use brisk_table::{DType, ImagesOptions, Table, Typed, printable};
 use brisk_train::{Standardisation, StopFlag};
 
 use super::KeepTables;
+use super::same::{NamedRows, same_images};
 use super::source::{self, Sets, Tables};
 
 /// A subset of the images of a table, as bytes.
@@ -52,7 +53,7 @@ impl ImageSet {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn of_table(table: Table) -> Result<Self> {
-        Self::of(Tables { data: table.path().to_owned(), sets: Sets::of_train(table) })
+        Self::of(Tables { data: table.path().to_owned(), sets: Sets::of_train(table), names: Default::default() })
     }
 
     fn of(tables: Tables) -> Result<Self> {
@@ -81,7 +82,9 @@ impl ImageSet {
                 ));
             }
         }
-        for (set, table) in [("validation", valid), ("test", test)] {
+        let [train_names, other_names @ ..] = &tables.names;
+        let mut rows = vec![NamedRows { set: "training", table: train, labels: labels.clone(), names: train_names }];
+        for ((set, table), image_names) in [("validation", valid), ("test", test)].into_iter().zip(other_names) {
             let Some(table) = table else { continue };
             let data = format!("the {set} set of {data}");
             let found = image_of(&data, table)?;
@@ -95,7 +98,12 @@ impl ImageSet {
                 let others = if others.is_empty() { names.iter().collect() } else { others };
                 bail!("{data}: classes are {}, expected {} as in the training set", listed(others), listed(named));
             }
-            check_labels(&data, &labels_of(&data, table)?, classes.len())?;
+            let labels = labels_of(&data, table)?;
+            check_labels(&data, &labels, classes.len())?;
+            rows.push(NamedRows { set, table, labels, names: image_names });
+        }
+        for said in same_images(&rows)? {
+            print::note(format_args!("warning: {data}: {said}"));
         }
         Ok(Self { tables, image, classes, labels })
     }

@@ -29,6 +29,27 @@ pub(super) struct Tables {
     /// What the tables were made from, for messages.
     pub(super) data: PathBuf,
     pub(super) sets: Sets<Table>,
+    /// The names of the images to train, to validate and to test with, if they are known.
+    pub(super) names: [ImageNames; 3],
+}
+
+/// The names of the images of a table, if they are known.
+#[derive(Debug, Default)]
+pub(super) struct ImageNames {
+    /// The folder or archive that the table was made of.
+    source: PathBuf,
+    /// The file of each row in it.
+    files: Vec<String>,
+}
+
+impl ImageNames {
+    /// The path of the image in a row, or its number.
+    pub(super) fn of(&self, row: usize) -> String {
+        match self.files.get(row) {
+            Some(file) => format!("`{}`", printable(&self.source.join(file))),
+            None => format!("image {row}"),
+        }
+    }
 }
 
 /// What there is of each part of a data set.
@@ -99,7 +120,8 @@ pub(super) fn open(data: &Path, images: &ImagesOptions, keep: KeepTables<'_>, st
             bail!("{}: found tables, which `--save-tables` would only copy; leave it out", printable(data));
         }
         (Source::Tables(sets), KeepTables::No) => {
-            return Ok(Tables { data: data.to_owned(), sets: sets.try_map(|path, _, _| Ok(Table::open(path)?))? });
+            let sets = sets.try_map(|path, _, _| Ok(Table::open(path)?))?;
+            return Ok(Tables { data: data.to_owned(), sets, names: Default::default() });
         }
         (Source::Files(files), _) => files,
     };
@@ -111,9 +133,16 @@ pub(super) fn open(data: &Path, images: &ImagesOptions, keep: KeepTables<'_>, st
             tempfile::tempdir_in(folder).with_context(io)?
         }
     };
+    let mut names: [ImageNames; 3] = Default::default();
     let sets = files.try_map(|files, name, train: Option<&Table>| {
         let dest = scratch.path().join(name);
-        let table = import(&files, images, &dest, stop)?;
+        let set = KEPT_TABLES.iter().position(|kept| *kept == name).context("each set has a table")?;
+        let mut import = |images: &ImagesOptions| {
+            let (table, found) = import(&files, images, &dest, stop)?;
+            names[set] = ImageNames { source: files.path.clone(), files: found };
+            Ok::<_, anyhow::Error>(table)
+        };
+        let table = import(images)?;
         // Folders of some of the classes: their labels are to be the numbers of these classes in the training set.
         let is_of_some = |train: &&Table| {
             let names = table.classes();
@@ -127,7 +156,7 @@ pub(super) fn open(data: &Path, images: &ImagesOptions, keep: KeepTables<'_>, st
             Some(train) => {
                 drop(table);
                 let like = Some(train.path().to_owned());
-                import(&files, &ImagesOptions { like, ..images.clone() }, &dest, stop)
+                import(&ImagesOptions { like, ..images.clone() })
             }
         }
     })?;
@@ -142,7 +171,7 @@ pub(super) fn open(data: &Path, images: &ImagesOptions, keep: KeepTables<'_>, st
         let moved = moved.and_then(|()| fs::rename(scratch.path().join(TRAIN), &stale));
         moved.with_context(|| format!("{}: cannot move the tables there", printable(folder)))?;
     }
-    Ok(Tables { data: data.to_owned(), sets })
+    Ok(Tables { data: data.to_owned(), sets, names })
 }
 
 /// Checks that `folder` has no files, by the names of tables to keep, that are not tables of images.
@@ -170,7 +199,8 @@ fn remove(path: &Path) -> std::io::Result<()> {
     }
 }
 
-fn import(files: &Files, images: &ImagesOptions, dest: &Path, stop: &StopFlag) -> Result<Table> {
+/// The table, and the files of its rows.
+fn import(files: &Files, images: &ImagesOptions, dest: &Path, stop: &StopFlag) -> Result<(Table, Vec<String>)> {
     let options =
         ImportOptions { format: Some(files.format), images: images.clone(), cifar: files.cifar, ..ImportOptions::default() };
     let imported = interruptible(|| import_with_progress(&files.path, dest, &options, |_| interruptible::check(stop)));
@@ -186,7 +216,7 @@ fn import(files: &Files, images: &ImagesOptions, dest: &Path, stop: &StopFlag) -
                     report.first_skipped.first().map_or(String::new(), |error| format!("; the first: {}", error.problem()));
                 print::note(format_args!("warning: skipped {} files that are not images{first}", report.n_skipped));
             }
-            Ok(Table::open(dest)?)
+            Ok((Table::open(dest)?, report.files))
         }
     }
 }

@@ -148,7 +148,12 @@ impl ColumnSurvey {
 
     /// A column of numbers of which only the statistics are known, in a source of `n_rows`.
     pub fn of_numbers(name: impl Into<String>, statistics: &ColumnStatistics, n_rows: u64) -> Self {
+        let mut numbers = Distinct::default();
+        if statistics.min == statistics.max {
+            numbers.add(&(statistics.min + 0.0).to_bits().to_le_bytes());
+        }
         Self {
+            numbers,
             n_numbers: statistics.count,
             n_missing: n_rows - statistics.count,
             are_whole: false,
