@@ -28,7 +28,7 @@ impl RocAuc {
             if all.positive == 0.0 || all.negative == 0.0 {
                 let label = (columns.len() > 1).then_some(label);
                 let class = u8::from(all.negative == 0.0);
-                return Err(Error::OneClass { n_rows: self.0.n_rows(), class, label });
+                return Err(Error::OneClass { n_rows: self.0.n_counted(), n_ignored: self.0.n_ignored(), class, label });
             }
             // Twice the pairs in which the positive row wins, so that a tie counts one.
             let (mut twice_wins, mut negative_below) = (0.0, 0.0);
