@@ -24,7 +24,7 @@ pub enum WriteError {
         /// Its folder.
         folder: PathBuf,
     },
-    /// No file can be at the path: it is a device, for example, or longer than the file system allows, or its folder is read-only.
+    /// No file can be at the path: it is a device, for example, longer than the file system allows, or in a read-only folder.
     #[error("{}: cannot be written: {cause}", shown(path))]
     Refused {
         /// The path.

@@ -121,8 +121,8 @@ pub struct RunFacts<'a> {
 
 impl RunHistory {
     /// Adds batches, of which the first is batch `first` of the run: as many learning rates as losses. Batches from `first` on,
-    /// which a checkpoint did not include, are replaced. `waits` are empty for a single replica; those that are missing at the end
-    /// are not known.
+    /// which a checkpoint did not include, are replaced. `waits` are empty for a single replica; missing ones at the end are not
+    /// known.
     ///
     /// # Errors
     /// [`Error::BatchCounts`]; [`Error::BatchGap`] if `first` is not at most the batch after the last one. Nothing is added then.

@@ -62,8 +62,8 @@ impl MetricsLog {
     /// Adds a row: the same names in the same order each time.
     ///
     /// # Errors
-    /// [`Error::NoColumns`], [`Error::LogColumns`], [`Error::ColumnName`]; [`Error::Io`], for example on a full disk. Then no part
-    /// of the row is in the log.
+    /// [`Error::NoColumns`], [`Error::LogColumns`], [`Error::ColumnName`]; [`Error::Io`], for example on a full disk. Then no
+    /// part of the row is in the log.
     pub fn append(&mut self, row: &[(&str, f64)]) -> Result<(), Error> {
         let is_first = self.columns.is_empty();
         let names: Vec<&str> = row.iter().map(|(name, _)| *name).collect();

@@ -65,8 +65,8 @@ impl StepLog {
     /// after the first batches; the file does not change yet.
     ///
     /// # Errors
-    /// [`Error::NoInterval`]; [`Error::Write`]; [`Error::Io`], also for a file of another kind; [`Error::BatchGap`] if the file ends
-    /// with a batch after which others are missing.
+    /// [`Error::NoInterval`]; [`Error::Write`]; [`Error::Io`], also for a file of another kind; [`Error::BatchGap`] if batches
+    /// between the last one in the file and `first` are missing.
     pub fn start(&mut self, first: u64) -> Result<(), Error> {
         self.file = None;
         self.prepare()?;
@@ -79,8 +79,9 @@ impl StepLog {
         }
     }
 
-    /// Adds batches of an epoch, of which the first is the batch `first` of the run: as many learning rates as losses. `waits` may
-    /// be shorter, if they are not known. The first call after [`start`](Self::start) drops lines of this batch and later ones.
+    /// Adds batches of an epoch, of which the first is the batch `first` of the run: as many learning rates as losses. `waits`
+    /// may be shorter, if they are not known. The first call after [`start`](Self::start) drops lines of this batch and later
+    /// ones.
     ///
     /// # Errors
     /// As [`start`](Self::start); [`Error::BatchCounts`]; [`Error::Io`], for example on a full disk.
