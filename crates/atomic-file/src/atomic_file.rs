@@ -4,7 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use crate::claim::create_claimed;
+use crate::claim::create_claimed_with;
+use crate::permissions::Mode;
 use crate::rename::{PublishError, replace};
 use crate::target::{folder_of, resolve};
 use crate::temp_name::TempNames;
@@ -22,6 +23,8 @@ use crate::temp_name::TempNames;
 ///
 /// - **Symbolic links** are followed: the file that the link points to is replaced, and the link stays.
 /// - **Hard links** are not: `path` gets a new file, and the other names keep the old content.
+/// - **Permissions** on Unix are those of the file that is replaced; `path` gets a new owner, group and extended attributes.
+/// - **Relative paths** are resolved by [`create`](Self::create): a later change of the working directory has no effect.
 /// - **Folders, devices, pipes and sockets** are refused.
 /// - Of several writers of one path, the last to publish wins.
 ///
@@ -46,8 +49,10 @@ use crate::temp_name::TempNames;
 #[derive(Debug)]
 pub struct AtomicFile {
     path: PathBuf,
-    /// The file to replace: `path`, or the target of the link at `path`.
+    /// The file to replace: `path`, or the target of the link at `path`. Absolute, as is `temp_path`.
     target: PathBuf,
+    /// The permissions of the file to replace.
+    mode: Option<Mode>,
     temp_path: PathBuf,
     /// `None` once published.
     file: Option<File>,
@@ -73,13 +78,15 @@ impl AtomicFile {
     }
 
     fn create_impl(path: &Path, leftovers: Leftovers) -> io::Result<Self> {
-        let target = resolve(path)?;
+        let target = std::path::absolute(resolve(path)?)?;
         let names = TempNames::of(&target)?;
         if leftovers == Leftovers::Remove {
             names.sweep();
         }
-        let (temp_path, file) = names.draw(create_claimed)?;
-        Ok(Self { path: path.to_owned(), target, temp_path, file: Some(file) })
+        let mode = Mode::of(&target);
+        let options = Mode::while_written(mode);
+        let (temp_path, file) = names.draw(|path| create_claimed_with(path, &options))?;
+        Ok(Self { path: path.to_owned(), target, mode, temp_path, file: Some(file) })
     }
 
     /// The path that was given to [`create`](Self::create).
@@ -94,12 +101,15 @@ impl AtomicFile {
     /// [`PublishError::Kept`] if the file is complete but the old one cannot be replaced, as on Windows while a program has it
     /// mapped, even after retrying for a second; the file is kept under the name that the error gives.
     pub fn publish(mut self) -> Result<(), PublishError> {
-        self.file().sync_all()?;
+        let failed = |cause| PublishError::Io { path: self.path.clone(), cause };
+        let mode = self.mode;
+        let finished = |file: &File| mode.map_or(Ok(()), |mode| mode.set(file)).and_then(|()| file.sync_all());
+        self.file.as_ref().map_or(Ok(()), finished).map_err(failed)?;
         replace(&self.temp_path, &self.target)?;
         // Closed, and thereby unlocked, only now: another writer would have taken an unlocked file for a leftover before the
         // rename.
         self.file = None;
-        Ok(sync_folder(&self.target)?)
+        sync_folder(&self.target).map_err(|cause| PublishError::Io { path: self.path.clone(), cause })
     }
 
     fn file(&mut self) -> &mut File {

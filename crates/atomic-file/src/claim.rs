@@ -14,7 +14,12 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// Those of the operating system.
 pub fn create_claimed(path: &Path) -> io::Result<Option<File>> {
-    let file = match OpenOptions::new().read(true).write(true).create_new(true).open(path) {
+    create_claimed_with(path, &OpenOptions::new())
+}
+
+/// The same, with other permissions.
+pub(crate) fn create_claimed_with(path: &Path, options: &OpenOptions) -> io::Result<Option<File>> {
+    let file = match options.clone().read(true).write(true).create_new(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
         file => file?,
     };

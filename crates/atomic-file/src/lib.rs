@@ -3,6 +3,7 @@
 
 mod atomic_file;
 mod claim;
+mod permissions;
 mod printable;
 mod rename;
 mod same_file;

@@ -17,8 +17,13 @@ use crate::target::folder_of;
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
     /// The new file could not be written or renamed. The path is unchanged, and the temporary file has been removed.
-    #[error(transparent)]
-    Io(#[from] io::Error),
+    #[error("{path}: cannot be written: {cause}", path = shown(.path))]
+    Io {
+        /// The file to be written.
+        path: PathBuf,
+        /// The error from the operating system.
+        cause: io::Error,
+    },
     /// The new file is complete, but the old one cannot be replaced, because a program holds it or because of its permissions.
     #[error(
         "{path} cannot be replaced: {cause}; the new file is complete and was kept as {kept}: close the programs that use the old one, then rename it",
@@ -34,10 +39,11 @@ pub enum PublishError {
     },
 }
 
+/// The error from the operating system, without the path.
 impl From<PublishError> for io::Error {
     fn from(error: PublishError) -> Self {
         match error {
-            PublishError::Io(error) => error,
+            PublishError::Io { cause, .. } => cause,
             PublishError::Kept { ref cause, .. } => Self::new(cause.kind(), error),
         }
     }
@@ -45,6 +51,9 @@ impl From<PublishError> for io::Error {
 
 /// A path in a message, without control characters, which could change the lines and colours of a terminal.
 pub(crate) fn shown(path: &Path) -> String {
+    if path.as_os_str().is_empty() {
+        return "\"\"".to_owned();
+    }
     path.to_string_lossy().replace(char::is_control, "\u{fffd}")
 }
 
@@ -89,12 +98,10 @@ impl Renaming<'_> {
             renamed = (self.rename)(temp, target);
         }
         let Err(cause) = renamed else { return Ok(()) };
-        if !self.is_worth_keeping(&cause) {
-            return Err(cause.into());
-        }
-        match self.keep(temp, target) {
-            Ok(kept) => Err(PublishError::Kept { path: target.to_owned(), kept, cause }),
-            Err(_) => Err(cause.into()),
+        let (path, kept) = (target.to_owned(), self.is_worth_keeping(&cause).then(|| self.keep(temp, target)));
+        match kept {
+            Some(Ok(kept)) => Err(PublishError::Kept { path, kept, cause }),
+            Some(Err(_)) | None => Err(PublishError::Io { path, cause }),
         }
     }
 

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf, is_separator};
 pub(crate) fn resolve(path: &Path) -> io::Result<PathBuf> {
     /// The limit of Linux for one path.
     const MAX_LINKS: usize = 40;
+    if path.as_os_str().is_empty() {
+        return Err(invalid("the path names no file"));
+    }
     if let Some(found) = special_file(path) {
         return Err(invalid(format!("is {found}, expected a file")));
     }
@@ -25,7 +28,7 @@ pub(crate) fn resolve(path: &Path) -> io::Result<PathBuf> {
     Err(invalid(format!("more than {MAX_LINKS} symbolic links follow each other")))
 }
 
-fn invalid(problem: impl Into<String>) -> io::Error {
+pub(crate) fn invalid(problem: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, problem.into())
 }
 

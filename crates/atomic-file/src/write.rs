@@ -1,8 +1,10 @@
-use std::io::{self, BufWriter, Write};
+use std::fs;
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf, is_separator};
 
 use crate::atomic_file::AtomicFile;
 use crate::rename::shown;
+use crate::target::{folder_of, invalid, resolve};
 
 /// Why a file cannot be written as a whole.
 #[non_exhaustive]
@@ -14,13 +16,21 @@ pub enum WriteError {
         /// The path.
         path: PathBuf,
     },
-    /// The folder of the file does not exist.
+    /// The folder of the file, or of the file that a link at its path names, does not exist.
     #[error("{}: there is no folder {}; create it first, or write elsewhere", shown(path), shown(folder))]
     NoFolder {
         /// The path of the file.
         path: PathBuf,
         /// Its folder.
         folder: PathBuf,
+    },
+    /// No file can be at the path: it is a device, for example, longer than the file system allows, or in a read-only folder.
+    #[error("{}: cannot be written: {cause}", shown(path))]
+    Refused {
+        /// The path.
+        path: PathBuf,
+        /// Why not.
+        cause: io::Error,
     },
     /// Writing failed, for example because the disk is full. An earlier file at this path is unchanged.
     #[error("{}: writing failed: {cause}; {}", shown(path), left(*is_kept, cause))]
@@ -50,25 +60,39 @@ pub enum WriteError {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn write_atomically(path: &Path, write: impl FnOnce(&mut BufWriter<AtomicFile>) -> io::Result<()>) -> Result<(), WriteError> {
-    check_output(path)?;
+    check_path(path)?;
     let failed = |cause| WriteError::Failed { path: path.to_owned(), is_kept: path.exists(), cause };
     written(path, write).map_err(failed)
 }
 
-/// Checks that a file can be created at `path`: that `path` is not a folder, and that its parent folder exists.
+/// Checks that [`write_atomically`] can create a file at `path`, by creating and removing its temporary file. What is at `path`
+/// does not change.
 ///
 /// # Errors
-/// [`WriteError::IsFolder`], [`WriteError::NoFolder`].
+/// [`WriteError::IsFolder`], [`WriteError::NoFolder`], [`WriteError::Refused`].
 pub fn check_output(path: &Path) -> Result<(), WriteError> {
+    check_path(path)?;
+    AtomicFile::create_first(path).map(drop).map_err(|cause| WriteError::Refused { path: path.to_owned(), cause })
+}
+
+fn check_path(path: &Path) -> Result<(), WriteError> {
     let names_folder = path.as_os_str().as_encoded_bytes().last().is_some_and(|&byte| is_separator(byte.into()));
     if names_folder || path.is_dir() {
         return Err(WriteError::IsFolder { path: path.to_owned() });
     }
-    match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        // If the metadata of a folder cannot be read, creating the file reports the error.
-        Some(folder) if folder.try_exists().is_ok_and(|exists| !exists) || folder.is_file() => {
-            Err(WriteError::NoFolder { path: path.to_owned(), folder: folder.to_owned() })
+    let refused = |cause| WriteError::Refused { path: path.to_owned(), cause };
+    let target = resolve(path).map_err(refused)?;
+    let folder = folder_of(&target);
+    match fs::metadata(folder) {
+        Ok(found) if !found.is_dir() => return Err(refused(invalid(format!("{} is a file, expected a folder", shown(folder))))),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(WriteError::NoFolder { path: path.to_owned(), folder: folder.to_owned() });
         }
+        _ => {}
+    }
+    match fs::symlink_metadata(&target) {
+        // A name that is too long, for example, which the shorter one of the temporary file is not.
+        Err(cause) if cause.kind() != ErrorKind::NotFound => Err(refused(cause)),
         _ => Ok(()),
     }
 }

@@ -1,5 +1,7 @@
 //! The memory of one batch, and how it is filled.
 
+use std::collections::TryReserveError;
+
 use crate::batch::{Batch, Batching};
 use crate::error::Error;
 use crate::gather::{BLOCK, Layout, RowBuffers, RowSelection};
@@ -34,28 +36,39 @@ pub(crate) enum Fill {
 }
 
 impl<T: Feature> Buffers<T> {
+    /// # Panics
+    /// If there is not enough memory.
     pub(crate) fn new(size: usize, layout: Layout) -> Self {
-        Self {
-            features: vec![T::default(); size * layout.n_cols],
-            labels: vec![0.0; size * layout.n_labels],
-            weights: vec![1.0; size],
-            categories: vec![0; size * layout.n_categories],
-            ids: vec![0; size],
+        match Self::try_new(size, layout) {
+            Ok(buffers) => buffers,
+            Err(error) => panic!("no room for another batch of {size} rows of {} columns: {error}", layout.n_cols),
+        }
+    }
+
+    fn try_new(size: usize, layout: Layout) -> Result<Self, TryReserveError> {
+        Ok(Self {
+            features: filled(size * layout.n_cols, T::default())?,
+            labels: filled(size * layout.n_labels, 0.0)?,
+            weights: filled(size, 1.0)?,
+            categories: filled(size * layout.n_categories, 0)?,
+            ids: filled(size, 0)?,
             layout,
             n_slots: size,
             n_real: size,
             index: 0,
-        }
+        })
     }
 
-    /// Like [`new`](Self::new), but returns an error for a batch that is empty or larger than the address space.
+    /// Like [`new`](Self::new), but returns an error for a batch that is empty or for which there is no memory.
     pub(crate) fn checked(batching: &Batching, layout: Layout) -> Result<Self, Error> {
         let size = batching.size;
-        let is_possible = layout.len_bytes::<T>(size).is_some_and(|n| n <= isize::MAX as usize);
-        if size == 0 || !is_possible {
-            return Err(Error::BatchSize { size, n_cols: layout.n_cols });
+        let refused = Error::BatchSize { size, n_cols: layout.n_cols };
+        match layout.len_bytes::<T>(size) {
+            Some(n_bytes) if size > 0 && n_bytes <= isize::MAX as usize => {
+                Self::try_new(batching.n_slots(), layout).map_err(|_| refused)
+            }
+            _ => Err(refused),
         }
-        Ok(Self::new(batching.n_slots(), layout))
     }
 
     pub(crate) fn batch(&self) -> Batch<'_, T> {
@@ -146,4 +159,12 @@ impl<T: Feature> Buffers<T> {
             },
         }
     }
+}
+
+/// Unlike `vec!`, which ends the process, an error if there is no memory.
+fn filled<V: Clone>(n: usize, value: V) -> Result<Vec<V>, TryReserveError> {
+    let mut values = Vec::new();
+    values.try_reserve_exact(n)?;
+    values.resize(n, value);
+    Ok(values)
 }

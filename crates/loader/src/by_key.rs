@@ -172,7 +172,7 @@ pub fn key_of(bytes: &[u8]) -> u64 {
 /// [`Error::Folds`] for fewer than two folds, or more than there are keys; [`Error::TooManyRows`] beyond 2³² − 1.
 pub fn group_k_fold<S: RowSource + Clone>(source: S, key: impl Fn(u32) -> u64, n_folds: usize) -> Result<Vec<Fold<S>>, Error> {
     let Groups { mut groups, of_row } = Groups::of(n_rows_of(&source)?, key);
-    check_folds(n_folds, groups.len())?;
+    check_folds(n_folds, "groups of rows with the same key", groups.len())?;
     // The largest first; among groups of the same size, the one with the greater key.
     groups.sort_by_key(|group| Reverse((group.n_rows, group.key)));
     let mut sizes = vec![0; n_folds];

@@ -49,8 +49,8 @@ impl WeightedDraws {
     /// A table of weights, which need not sum to 1, and the number of rows per epoch. A row of weight 0 is never drawn.
     ///
     /// # Errors
-    /// [`Error::SampleWeight`] for a weight that is negative or not finite, or if all are 0; [`Error::TooManyRows`] beyond 2³² −
-    /// 1 weights or draws.
+    /// [`Error::SampleWeight`] for a weight that is negative or not finite; [`Error::NoSampleWeight`] if none is above 0;
+    /// [`Error::TooManyRows`] beyond 2³² − 1 weights or draws.
     pub fn new(weights: &[f64], n_draws: usize) -> Result<Self, Error> {
         let n_rows = weights.len();
         let n_most = n_rows.max(n_draws);
@@ -62,7 +62,7 @@ impl WeightedDraws {
         }
         let greatest = (0..n_rows).max_by(|&a, &b| weights[a].total_cmp(&weights[b]));
         let Some(greatest) = greatest.filter(|&row| weights[row] > 0.0) else {
-            return Err(Error::SampleWeight { row: 0, weight: 0.0 });
+            return Err(Error::NoSampleWeight { n_weights: n_rows });
         };
         // Divided by the greatest weight first, so that the sum cannot overflow.
         let total: f64 = weights.iter().map(|weight| weight / weights[greatest]).sum();

@@ -30,15 +30,15 @@ pub enum Error {
         /// The number of values in the buffer.
         found: usize,
     },
-    /// The number of labels is not a multiple of the labels per row.
-    #[error(
-        "{op}: `labels` holds {found} values for rows of {n_labels} labels, expected a multiple of {n_labels}, which is at least 1"
-    )]
-    Labels {
+    /// Values that are not whole rows.
+    #[error("{op}: {}", not_whole_rows(arg, *width, *found))]
+    WholeRows {
         /// The function that was called.
         op: &'static str,
-        /// The number of labels per row.
-        n_labels: usize,
+        /// The argument.
+        arg: &'static str,
+        /// The number of values per row.
+        width: usize,
         /// The number of values.
         found: usize,
     },
@@ -48,7 +48,7 @@ pub enum Error {
         /// The number of rows.
         n_rows: usize,
     },
-    /// A batch of no rows, or one that is larger than the address space.
+    /// A batch of no rows, or one for which there is no memory.
     #[error("a batch of {size} rows of {n_cols} columns cannot be made; take at least 1 row, and what fits in memory")]
     BatchSize {
         /// The number of rows in a batch.
@@ -119,12 +119,26 @@ pub enum Error {
         block_rows: u32,
     },
     /// A weight that cannot be used to draw rows.
-    #[error("row {row} cannot be drawn with weight {weight}; weights are 0 or more, finite, and not all 0")]
+    #[error("row {row} cannot be drawn with weight {weight}; weights are 0 or more, and finite")]
     SampleWeight {
         /// The first such row.
         row: usize,
         /// Its weight.
         weight: f64,
+    },
+    /// No row can be drawn.
+    #[error("rows cannot be drawn: none of {n_weights} weights is above 0")]
+    NoSampleWeight {
+        /// The number of weights.
+        n_weights: usize,
+    },
+    /// A weight of a row that is negative or not finite.
+    #[error("row {row} has weight {weight}; weights are 0 or more, and finite")]
+    RowWeight {
+        /// The first such row.
+        row: usize,
+        /// Its weight.
+        weight: f32,
     },
     /// The number of weights differs from the number of rows.
     #[error("{n_weights} weights to draw by, the source has {n_rows} rows; give one weight a row")]
@@ -141,13 +155,13 @@ pub enum Error {
         fractions: Vec<f64>,
     },
     /// A number of folds that is not possible with these rows.
-    #[error(
-        "cannot make {n_folds} folds of {n} rows; take at least 2, and no more than rows (of the largest class, or groups of rows)"
-    )]
+    #[error("cannot make {n_folds} folds; take at least 2, and at most the number of {what}, which is {n}")]
     Folds {
         /// The requested number of folds.
         n_folds: usize,
-        /// The number of items to distribute: rows, rows of the largest class, or groups.
+        /// What is distributed: rows, rows of the largest class, or groups of rows.
+        what: &'static str,
+        /// The number of these.
         n: usize,
     },
     /// The source could not gather the rows of a batch.
@@ -247,6 +261,13 @@ pub(crate) type BoxedError = Box<dyn std::error::Error + Send + Sync>;
 pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     let chain = std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string);
     chain.reduce(|told, cause| if told.contains(&cause) { told } else { format!("{told}: {cause}") }).unwrap_or_default()
+}
+
+fn not_whole_rows(arg: &str, width: usize, found: usize) -> String {
+    match width {
+        0 => format!("rows of 0 `{arg}`, expected at least 1 per row"),
+        _ => format!("`{arg}` holds {found} values, expected whole rows of {width}"),
+    }
 }
 
 fn of_row(row: &Option<u32>) -> String {

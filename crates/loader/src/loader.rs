@@ -56,7 +56,7 @@ impl<S: RowSource> Loader<S> {
     /// Creates a loader from a source, or from a reference to one.
     ///
     /// # Errors
-    /// [`Error::BatchSize`] for batches of no rows, or larger than the address space; [`Error::NoColumns`] for a source without
+    /// [`Error::BatchSize`] for batches of no rows, or for which there is no memory; [`Error::NoColumns`] for a source without
     /// features or categories; [`Error::Shard`] for a rank outside its world, [`Error::Parts`] for a size that is not a multiple
     /// of the batches in it; [`Error::TooManyRows`] beyond 2³² − 1; [`Error::Blocks`], [`Error::Lanes`] and
     /// [`Error::DrawsOfOtherRows`] for an order that does not fit these rows.
@@ -78,7 +78,7 @@ impl<S: RowSource> Loader<S> {
     /// randomness by [`Key`] and ids.
     ///
     /// # Errors
-    /// [`Error::BatchSize`] if such batches are larger than the address space. If `f` fails, that batch is [`Error::Transform`];
+    /// [`Error::BatchSize`] if there is no memory for such batches. If `f` fails, that batch is [`Error::Transform`];
     /// if `f` panics, it is [`Error::Panicked`].
     ///
     /// # Examples

@@ -34,6 +34,8 @@ impl<S: RowSource, M: Make<S>> Loader<S, M> {
     /// Starts worker threads that make batches before they are requested. They live in `scope`, across epochs, until the
     /// [`Prefetch`] is dropped, which waits for them. (If a `Prefetch` is leaked, its scope waits forever.)
     ///
+    /// # Panics
+    /// If there is no memory for so many batches.
     /// # Examples
     /// ```
     /// use brisk_loader::{Ahead, Batching, Loader, Rows};
@@ -92,9 +94,9 @@ impl<T: Feature> Prefetch<'_, T> {
     pub fn epoch_from(&mut self, epoch: u32, position: usize) -> Result<PrefetchEpoch<'_, T>, Error> {
         let plan = Plan::new(&self.batching, self.identity.n_rows, epoch, position)?;
         let n_batches = plan.n_batches();
-        self.ring.start(Some(&plan), self.in_hand.take());
+        self.ring.start(Some((&plan, 0)), self.in_hand.take());
         let Self { ring, batching, identity, in_hand, .. } = self;
-        Ok(PrefetchEpoch { ring, batching, identity: *identity, in_hand, plan, n_batches, n_taken: 0 })
+        Ok(PrefetchEpoch { ring, batching, identity: *identity, in_hand, plan, n_batches, n_taken: 0, has_failed: false })
     }
 
     /// The batches after a saved state, the same as those of [`Loader::resume`].
@@ -127,6 +129,8 @@ pub struct PrefetchEpoch<'a, T: Feature = f32> {
     plan: Plan,
     n_batches: usize,
     n_taken: usize,
+    /// Whether the next batch could not be made, so that no worker makes it or a later one.
+    has_failed: bool,
 }
 
 impl<T: Feature> PrefetchEpoch<'_, T> {
@@ -134,7 +138,7 @@ impl<T: Feature> PrefetchEpoch<'_, T> {
     ///
     /// # Errors
     /// [`Error::Source`], [`Error::Transform`] or [`Error::Panicked`] if this batch could not be made, after all batches before
-    /// it. The epoch is then over.
+    /// it. The batch then does not count as taken: calling again tries again, as with [`Epoch::next_batch`](crate::Epoch).
     pub fn next_batch(&mut self) -> Result<Option<Batch<'_, T>>, Error> {
         self.take(None)
     }
@@ -152,6 +156,9 @@ impl<T: Feature> PrefetchEpoch<'_, T> {
         if self.n_taken == self.n_batches {
             return Ok(None);
         }
+        if std::mem::take(&mut self.has_failed) {
+            self.ring.start(Some((&self.plan, self.n_taken)), None);
+        }
         match self.ring.take(self.in_hand.take(), at_most) {
             Ok(buffers) => {
                 self.n_taken += 1;
@@ -161,7 +168,7 @@ impl<T: Feature> PrefetchEpoch<'_, T> {
                 Err(Error::TimedOut { batch: self.plan.index(self.n_taken), waited, stage })
             }
             Err(NotTaken::Failed(error)) => {
-                self.n_batches = self.n_taken;
+                self.has_failed = true;
                 self.ring.start(None, None);
                 Err(error)
             }

@@ -94,8 +94,9 @@ impl<T: Feature> Ring<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Drops the batches in progress and starts `plan`, if there is one. `returned` is the batch that the consumer had.
-    pub(crate) fn start(&self, plan: Option<&Plan>, returned: Option<Buffers<T>>) {
+    /// Drops the batches in progress and starts a plan with one of its batches, if there is one. `returned` is the batch that the
+    /// consumer had.
+    pub(crate) fn start(&self, plan: Option<(&Plan, usize)>, returned: Option<Buffers<T>>) {
         let mut state = self.lock();
         let state = &mut *state;
         state.generation += 1;
@@ -106,9 +107,10 @@ impl<T: Feature> Ring<T> {
         }
         state.spare.extend(returned);
         state.spare.extend(state.slots.iter_mut().filter_map(Option::take).filter_map(Result::ok));
-        (state.n_claimed, state.n_taken) = (0, 0);
-        state.n_batches = plan.map_or(0, Plan::n_batches);
-        state.plan = plan.cloned();
+        let first = plan.map_or(0, |(_, first)| first);
+        (state.n_claimed, state.n_taken) = (first, first);
+        state.n_batches = plan.map_or(0, |(plan, _)| plan.n_batches());
+        state.plan = plan.map(|(plan, _)| plan.clone());
         self.room.notify_all();
     }
 

@@ -48,7 +48,7 @@ impl<T, F: Deref<Target = [T]>, L: Deref<Target = [f32]>> Rows<F, L> {
     /// Like [`new`](Self::new), with `n_labels` labels per row, at least 1: `labels` is `[n_rows, n_labels]`, row-major.
     ///
     /// # Errors
-    /// As for [`new`](Self::new); [`Error::Labels`] if the number of labels is not a multiple of `n_labels`.
+    /// As for [`new`](Self::new); [`Error::WholeRows`] if the number of labels is not a multiple of `n_labels`.
     ///
     /// # Examples
     /// Two rows with three labels each:
@@ -65,7 +65,7 @@ impl<T, F: Deref<Target = [T]>, L: Deref<Target = [f32]>> Rows<F, L> {
 
     fn checked(op: &'static str, features: F, labels: L, n_cols: usize, n_labels: usize) -> Result<Self, Error> {
         if n_labels == 0 || !labels.len().is_multiple_of(n_labels) {
-            return Err(Error::Labels { op, n_labels, found: labels.len() });
+            return Err(Error::WholeRows { op, arg: "labels", width: n_labels, found: labels.len() });
         }
         let n_rows = labels.len() / n_labels;
         check_length(op, "features", n_rows.saturating_mul(n_cols), features.len())?;
@@ -101,10 +101,14 @@ impl<T, F: Deref<Target = [T]>, L: Deref<Target = [f32]>> Rows<F, L> {
     /// Adds a weight per row: `[n_rows]`. An `Arc` is shared, not copied.
     ///
     /// # Errors
-    /// [`Error::Length`] if the number of weights does not match the number of rows.
+    /// [`Error::Length`] if the number of weights does not match the number of rows; [`Error::RowWeight`] for a weight that is
+    /// negative or not finite.
     pub fn with_weights(self, weights: impl Into<Arc<[f32]>>) -> Result<Self, Error> {
         let weights = weights.into();
         check_length("Rows::with_weights", "weights", self.n_rows, weights.len())?;
+        if let Some(row) = weights.iter().position(|weight| !(0.0..f32::INFINITY).contains(weight)) {
+            return Err(Error::RowWeight { row, weight: weights[row] });
+        }
         Ok(Self { weights: Some(weights), ..self })
     }
 
@@ -140,7 +144,7 @@ impl<T, F: Deref<Target = [T]>> Rows<F> {
     /// predict on.
     ///
     /// # Errors
-    /// [`Error::Length`] unless `features` are whole rows of `n_cols`, at least one; [`Error::TooManyRows`] beyond 2³² − 1 rows.
+    /// [`Error::WholeRows`] unless `features` are whole rows of `n_cols`, at least 1; [`Error::TooManyRows`] beyond 2³² − 1 rows.
     ///
     /// # Examples
     /// ```
@@ -151,9 +155,11 @@ impl<T, F: Deref<Target = [T]>> Rows<F> {
     /// # Ok::<(), brisk_loader::Error>(())
     /// ```
     pub fn without_labels(features: F, n_cols: usize) -> Result<Self, Error> {
-        const OP: &str = "Rows::without_labels";
+        if !features.len().is_multiple_of(n_cols) {
+            let op = "Rows::without_labels";
+            return Err(Error::WholeRows { op, arg: "features", width: n_cols, found: features.len() });
+        }
         let n_rows = features.len() / n_cols.max(1);
-        check_length(OP, "features", n_rows * n_cols, features.len())?;
         check_n_rows(n_rows)?;
         Ok(Self {
             features,

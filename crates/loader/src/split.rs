@@ -59,7 +59,7 @@ pub fn split<S: RowSource + Clone, const N: usize>(source: S, seed: u64, fractio
 pub fn k_fold<S: RowSource + Clone>(source: S, seed: u64, n_folds: usize) -> Result<Vec<Fold<S>>, Error> {
     let shuffle = shuffle_of(&source, seed)?;
     let n_rows = shuffle.n_rows();
-    check_folds(n_folds, n_rows as usize)?;
+    check_folds(n_folds, "rows", n_rows as usize)?;
     let bound = |fold: usize| (fold as u64 * u64::from(n_rows) / n_folds as u64) as u32;
     let folds = (0..n_folds).map(|fold| {
         let range = bound(fold)..bound(fold + 1);
@@ -79,8 +79,8 @@ pub(crate) fn check_fractions(fractions: &[f64]) -> Result<(), Error> {
 }
 
 /// Checks that there are at least two folds, and at most as many as rows or groups.
-pub(crate) fn check_folds(n_folds: usize, n: usize) -> Result<(), Error> {
-    if n_folds < 2 || n_folds > n { Err(Error::Folds { n_folds, n }) } else { Ok(()) }
+pub(crate) fn check_folds(n_folds: usize, what: &'static str, n: usize) -> Result<(), Error> {
+    if n_folds < 2 || n_folds > n { Err(Error::Folds { n_folds, what, n }) } else { Ok(()) }
 }
 
 fn shuffle_of<S: RowSource>(source: &S, seed: u64) -> Result<Shuffle, Error> {

@@ -75,7 +75,7 @@ pub fn stratified_k_fold<S: RowSource + Clone>(
     n_folds: usize,
 ) -> Result<Vec<Fold<S>>, Error> {
     let shuffled = Shuffled::of("stratified_k_fold", &source, labels, seed)?;
-    check_folds(n_folds, shuffled.classes.iter().map(Vec::len).max().unwrap_or(0))?;
+    check_folds(n_folds, "rows of the largest class", shuffled.classes.iter().map(Vec::len).max().unwrap_or(0))?;
     let mut fold_of_row = vec![0; labels.len()];
     // Assigned to the folds in turn, one class after another.
     for (i, &row) in shuffled.classes.iter().flatten().enumerate() {

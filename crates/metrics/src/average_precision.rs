@@ -47,7 +47,11 @@ impl Metric for AveragePrecision {
     fn compute(&self) -> Result<MetricValue, Error> {
         let (ties, all) = self.0.ranked()?;
         if all.positive == 0.0 {
-            return Err(Error::NoPositiveLabel { metric: self.0.metric(), n_rows: self.0.n_rows() });
+            return Err(Error::NoPositiveLabel {
+                metric: self.0.metric(),
+                n_rows: self.0.n_counted(),
+                n_ignored: self.0.n_ignored(),
+            });
         }
         let (mut sum, mut hits, mut predicted) = (0.0, 0.0, 0.0);
         for tie in ties.iter().rev() {

@@ -22,7 +22,12 @@ pub fn roc_curve(rows: &Scored<'_>) -> Result<Vec<[f64; 2]>, Error> {
     scores.push(rows)?;
     let (ties, all) = scores.ranked()?;
     if all.positive == 0.0 || all.negative == 0.0 {
-        return Err(Error::OneClass { n_rows: scores.n_rows(), class: u8::from(all.negative == 0.0), label: None });
+        return Err(Error::OneClass {
+            n_rows: scores.n_counted(),
+            n_ignored: scores.n_ignored(),
+            class: u8::from(all.negative == 0.0),
+            label: None,
+        });
     }
     let (mut positive, mut negative) = (0.0, 0.0);
     let points = ties.iter().rev().map(|tie| {
@@ -51,7 +56,11 @@ pub fn precision_recall_curve(rows: &Scored<'_>) -> Result<Vec<[f64; 2]>, Error>
     scores.push(rows)?;
     let (ties, all) = scores.ranked()?;
     if all.positive == 0.0 {
-        return Err(Error::NoPositiveLabel { metric: scores.metric(), n_rows: scores.n_rows() });
+        return Err(Error::NoPositiveLabel {
+            metric: scores.metric(),
+            n_rows: scores.n_counted(),
+            n_ignored: scores.n_ignored(),
+        });
     }
     let (mut hits, mut predicted) = (0.0, 0.0);
     let points = ties.iter().rev().map(|tie| {

@@ -1,4 +1,4 @@
-use crate::phrases::{all_labels, all_rows, count, same_labels};
+use crate::phrases::{all_labels, all_rows, count, ignored, same_labels};
 
 /// Why a metric has no value for the rows. Rows are counted from 0 over all batches.
 #[non_exhaustive]
@@ -38,15 +38,21 @@ pub enum Error {
         /// The first row.
         row: usize,
         /// The label.
-        found: f64,
+        found: f32,
         /// What labels are.
         expected: String,
     },
     /// The area under a curve is not defined.
-    #[error("auc: {}, expected both classes; evaluate on more rows, or on shuffled ones", all_labels(*n_rows, *class, *label))]
+    #[error(
+        "auc: {}{}, expected both classes; evaluate on more rows, or on shuffled ones",
+        all_labels(*n_rows, *class, *label),
+        ignored(*n_ignored)
+    )]
     OneClass {
-        /// How many rows there are.
+        /// How many rows have a weight above 0.
         n_rows: usize,
+        /// How many rows have weight 0.
+        n_ignored: usize,
         /// The label of all of them.
         class: u8,
         /// Which label of a row, from 0, where rows have several.
@@ -115,22 +121,30 @@ pub enum Error {
         n_rows: usize,
     },
     /// No label is 1, which the metric needs.
-    #[error("{metric}: {}, expected one that is 1; evaluate on more rows, or on shuffled ones", all_labels(*n_rows, 0, None))]
+    #[error(
+        "{metric}: {}{}, expected one that is 1; evaluate on more rows, or on shuffled ones",
+        all_labels(*n_rows, 0, None),
+        ignored(*n_ignored)
+    )]
     NoPositiveLabel {
         /// Which metric.
         metric: &'static str,
-        /// How many rows there are.
+        /// How many rows have a weight above 0.
         n_rows: usize,
+        /// How many rows have weight 0.
+        n_ignored: usize,
     },
     /// All rows have the same label, so that nothing is explained.
-    #[error("{metric}: {}, expected values that differ; evaluate on more rows", same_labels(*n_rows, *label))]
+    #[error("{metric}: {}{}, expected values that differ; evaluate on more rows", same_labels(*n_rows, *label), ignored(*n_ignored))]
     ConstantLabel {
         /// Which metric.
         metric: &'static str,
         /// Which label of a row, from 0, where rows have several.
         label: Option<usize>,
-        /// How many rows there are.
+        /// How many rows have a weight above 0.
         n_rows: usize,
+        /// How many rows have weight 0.
+        n_ignored: usize,
     },
     /// An error of a metric that brisk does not know.
     #[error("{metric}: {}", with_causes(&**cause))]

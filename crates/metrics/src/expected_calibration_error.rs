@@ -20,13 +20,16 @@ pub struct ExpectedCalibrationError {
     tally: Tally<Vec<[f64; 3]>>,
 }
 
+/// Each chunk of rows has its own bins.
+const MAX_BINS: usize = 65_536;
+
 impl ExpectedCalibrationError {
     /// The metric over no rows, with 15 bins.
     pub fn new() -> Self {
         Self::with_bins(15)
     }
 
-    /// The metric with `n_bins` bins, at least 1, which [`Metric::update`] checks.
+    /// The metric with `n_bins` bins, from 1 to 65 536, which [`Metric::update`] checks.
     pub fn with_bins(n_bins: usize) -> Self {
         Self { n_bins, tally: Tally::new("expected_calibration_error") }
     }
@@ -59,9 +62,9 @@ impl Metric for ExpectedCalibrationError {
 
     fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
         let Self { n_bins, ref mut tally } = *self;
-        if n_bins == 0 {
-            let expected = "at least 1".to_owned();
-            return Err(Error::Setting { metric: tally.metric(), setting: "n_bins", found: 0.0, expected });
+        if !(1..=MAX_BINS).contains(&n_bins) {
+            let expected = format!("1 to {MAX_BINS}");
+            return Err(Error::Setting { metric: tally.metric(), setting: "n_bins", found: n_bins as f64, expected });
         }
         let target = match rows.n_outputs {
             1 => Target::binary(tally.metric(), rows)?,

@@ -18,6 +18,15 @@ pub(crate) fn same_labels(n_rows: usize, label: Option<usize>) -> String {
     }
 }
 
+/// ` (2 rows of weight 0 do not count)`; empty if there are none.
+pub(crate) fn ignored(n_rows: usize) -> String {
+    match n_rows {
+        0 => String::new(),
+        1 => " (1 row of weight 0 does not count)".to_owned(),
+        _ => format!(" ({n_rows} rows of weight 0 do not count)"),
+    }
+}
+
 /// `all 2 rows`, `the only row`.
 pub(crate) fn all_rows(n_rows: usize) -> String {
     if n_rows == 1 { "the only row".to_owned() } else { format!("all {n_rows} rows") }

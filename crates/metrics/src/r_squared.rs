@@ -82,7 +82,12 @@ impl Metric for RSquared {
         let (columns, _) = self.0.sums()?;
         if let Some(label) = columns.iter().position(|column| column.squared_deviation == 0.0) {
             let label = (columns.len() > 1).then_some(label);
-            return Err(Error::ConstantLabel { metric: self.0.metric(), label, n_rows: self.0.n_rows() });
+            return Err(Error::ConstantLabel {
+                metric: self.0.metric(),
+                label,
+                n_rows: self.0.n_counted(),
+                n_ignored: self.0.n_ignored(),
+            });
         }
         let scores = columns.iter().map(|column| 1.0 - column.squared_error / column.squared_deviation);
         Ok(MetricValue::Number(scores.sum::<f64>() / columns.len() as f64))

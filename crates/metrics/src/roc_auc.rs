@@ -28,7 +28,7 @@ impl RocAuc {
             area(&ties).ok_or_else(|| {
                 let label = (columns.len() > 1).then_some(label);
                 let class = u8::from(all.negative == 0.0);
-                Error::OneClass { n_rows: self.0.n_rows(), class, label }
+                Error::OneClass { n_rows: self.0.n_counted(), n_ignored: self.0.n_ignored(), class, label }
             })
         });
         Ok(areas.sum::<Result<f64, Error>>()? / columns.len() as f64)

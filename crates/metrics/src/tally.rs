@@ -61,6 +61,8 @@ pub(crate) struct Tally<T> {
     metric: &'static str,
     sums: Option<T>,
     n_rows: usize,
+    /// Rows of weight 0.
+    n_ignored: usize,
     total_weight: f64,
     target: Target,
     n_outputs: usize,
@@ -68,7 +70,7 @@ pub(crate) struct Tally<T> {
 
 impl<T: Sums> Tally<T> {
     pub(crate) fn new(metric: &'static str) -> Self {
-        Self { metric, sums: None, n_rows: 0, total_weight: 0.0, target: Target::Values, n_outputs: 0 }
+        Self { metric, sums: None, n_rows: 0, n_ignored: 0, total_weight: 0.0, target: Target::Values, n_outputs: 0 }
     }
 
     pub(crate) fn reset(&mut self) {
@@ -83,8 +85,14 @@ impl<T: Sums> Tally<T> {
         self.target
     }
 
-    pub(crate) fn n_rows(&self) -> usize {
-        self.n_rows
+    /// The number of rows with a weight above 0.
+    pub(crate) fn n_counted(&self) -> usize {
+        self.n_rows - self.n_ignored
+    }
+
+    /// The number of rows of weight 0.
+    pub(crate) fn n_ignored(&self) -> usize {
+        self.n_ignored
     }
 
     /// Checks the rows, folds chunks of those with a weight above 0 from `zero` in parallel, and adds the results in order. If a
@@ -118,23 +126,25 @@ impl<T: Sums> Tally<T> {
             let expected = format!("{} and the same kind of labels as before", count(self.n_outputs, "output"));
             return Err(Error::Columns { metric, n_outputs: rows.n_outputs, n_labels: rows.n_labels, expected });
         }
-        let chunks: Vec<Result<(T, f64), Error>> = (0..rows.n_rows().div_ceil(CHUNK_ROWS))
+        let chunks: Vec<Result<(T, f64, usize), Error>> = (0..rows.n_rows().div_ceil(CHUNK_ROWS))
             .into_par_iter()
             .map(|chunk| {
-                let (mut sums, mut total) = (zero(), 0.0);
+                let (mut sums, mut total, mut n_ignored) = (zero(), 0.0, 0);
                 for index in chunk * CHUNK_ROWS..rows.n_rows().min((chunk + 1) * CHUNK_ROWS) {
                     let row = row(metric, rows, index, first_row, target)?;
                     total += row.weight;
+                    n_ignored += usize::from(row.weight == 0.0);
                     add(&mut sums, row);
                 }
-                Ok((sums, total))
+                Ok((sums, total, n_ignored))
             })
             .collect();
         let mut chunks = chunks.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter();
-        let Some((mut batch, mut weight)) = chunks.next() else { return Ok(()) };
-        for (sums, total) in chunks {
+        let Some((mut batch, mut weight, mut n_ignored)) = chunks.next() else { return Ok(()) };
+        for (sums, total, n) in chunks {
             batch.add(sums);
             weight += total;
+            n_ignored += n;
         }
         match &mut self.sums {
             None => self.sums = Some(batch),
@@ -142,6 +152,7 @@ impl<T: Sums> Tally<T> {
         }
         (self.target, self.n_outputs) = (target, rows.n_outputs);
         self.n_rows += rows.n_rows();
+        self.n_ignored += n_ignored;
         self.total_weight += weight;
         Ok(())
     }
@@ -211,9 +222,12 @@ pub(crate) fn columns(metric: &'static str, rows: &Scored<'_>, expected: &str) -
 /// Labels of classes as [`Scored`] has them, checked while they are still whole numbers.
 pub(crate) fn check_class_labels(metric: &'static str, logits: &[f32], n_classes: usize, labels: &[f32]) -> Result<(), Error> {
     check_predictions(metric, logits, n_classes, labels.len())?;
+    if n_classes == 0 && !labels.is_empty() {
+        return Err(Error::Setting { metric, setting: "n_classes", found: 0.0, expected: "at least 1".to_owned() });
+    }
     let is_class = |label: f32| label >= 0.0 && label.fract() == 0.0 && (label as usize) < n_classes;
     match labels.iter().position(|&label| !is_class(label)) {
-        Some(row) => Err(Error::Label { metric, row, found: f64::from(labels[row]), expected: below(n_classes) }),
+        Some(row) => Err(Error::Label { metric, row, found: labels[row], expected: class_of(n_classes) }),
         None if labels.is_empty() => Err(Error::NoRows { metric }),
         None => Ok(()),
     }
@@ -258,11 +272,11 @@ fn row<'a>(metric: &'static str, rows: &Scored<'a>, index: usize, first_row: usi
     };
     if let Some(&label) = labels.iter().find(|&&label| !is_label(label)) {
         let expected = match target {
-            Target::Binary | Target::Labels => "0 or 1".to_owned(),
-            Target::Classes => below(rows.n_outputs),
+            Target::Binary | Target::Labels => class_of(2),
+            Target::Classes => class_of(rows.n_outputs),
             Target::Values => "a finite number".to_owned(),
         };
-        return Err(Error::Label { metric, row, found: f64::from(label), expected });
+        return Err(Error::Label { metric, row, found: label, expected });
     }
     if !(0.0..f32::INFINITY).contains(&weight) {
         return Err(Error::RowWeight { metric, row, found: weight });
@@ -270,8 +284,13 @@ fn row<'a>(metric: &'static str, rows: &Scored<'a>, index: usize, first_row: usi
     Ok(Row { outputs, labels, weight: f64::from(weight) })
 }
 
-fn below(n_classes: usize) -> String {
-    format!("a class below {n_classes}")
+/// The numbers of `n_classes` classes.
+fn class_of(n_classes: usize) -> String {
+    match n_classes {
+        0 | 1 => "0".to_owned(),
+        2 => "0 or 1".to_owned(),
+        _ => format!("a whole number from 0 to {}", n_classes - 1),
+    }
 }
 
 /// A sum for each label of a row.

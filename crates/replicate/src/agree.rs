@@ -9,7 +9,7 @@ use crate::reduce_op::ReduceOp;
 /// version of this crate is part of the list.
 ///
 /// # Errors
-/// [`Error::Disagreement`] on every rank, with the first entry that differs; those of the collective.
+/// [`Error::Disagreement`] on every rank, with the first entry that differs, counted from 0; those of the collective.
 pub fn agree(collective: &mut dyn Collective, mine: &[(String, String)]) -> Result<(), Error> {
     let version = ("the version of brisk-replicate".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
     let mine: Vec<&(String, String)> = std::iter::once(&version).chain(mine).collect();
@@ -29,16 +29,18 @@ pub fn agree(collective: &mut dyn Collective, mine: &[(String, String)]) -> Resu
     let differs = |entry: usize| (1..world_size).find(|&other| of(other, entry) != of(0, entry)).map(|other| (entry, other));
     let Some((entry, other)) = (0..n).find_map(differs) else { return Ok(()) };
 
-    // Both ranks broadcast their entry, so that the error on every rank shows both.
+    // Both ranks broadcast their entry, so that the error on every rank shows both. A missing entry is empty.
     let text = |entry: Option<&&(String, String)>| entry.map_or(String::new(), |(name, value)| format!("{name}\n{value}"));
     let [first, second] = [0, other].map(|root| shared_text(collective, root, text(mine.get(entry))));
     let (first, second) = (first?, second?);
-    let (what, mine) = first.split_once('\n').unwrap_or(("", "nothing"));
-    let (other_what, theirs) = second.split_once('\n').unwrap_or(("", "nothing"));
-    let what = match (what, other_what) {
-        (a, b) if a == b => format!("`{a}`"),
-        (a, b) => format!("entry {entry} (`{a}`, `{b}`)"),
+    let [first, second] = [&first, &second].map(|text| text.split_once('\n'));
+    let what = match (first, second) {
+        // Entry 0 is the version.
+        (Some((a, _)), Some((b, _))) if a != b => format!("entry {} (`{a}`, `{b}`)", entry.saturating_sub(1)),
+        (Some((name, _)), _) | (_, Some((name, _))) => format!("`{name}`"),
+        (None, None) => format!("entry {}", entry.saturating_sub(1)),
     };
+    let [mine, theirs] = [first, second].map(|entry| entry.map_or("nothing", |(_, value)| value));
     Err(Error::Disagreement { what, rank: 0, mine: mine.to_owned(), other, theirs: theirs.to_owned() })
 }
 

@@ -1,6 +1,7 @@
 use std::fmt;
 
 use crate::element::ElementType;
+use crate::error::RETURN;
 use crate::reduce_op::ReduceOp;
 
 /// A call of an operation, which must be the same on every rank.
@@ -23,6 +24,8 @@ impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { op, element, len, how } = self;
         match how {
+            How::Plainly if *op == RETURN => f.write_str(op),
+            How::Plainly if ["barrier", "finish"].contains(op) => write!(f, "{op}()"),
             How::Plainly => write!(f, "{op}({len} {element:?})"),
             How::By(reduce) => write!(f, "{op}({len} {element:?}, {reduce:?})"),
             How::From(root) => write!(f, "{op}({len} {element:?}, root {root})"),

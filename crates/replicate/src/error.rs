@@ -52,8 +52,10 @@ pub enum Error {
     },
     /// Ranks made different calls. No buffer was changed.
     #[error(
-        "rank {rank} called {mine} where rank {other} called {theirs}: every rank must make the same calls, in the same order, with the same \
-         lengths and types; look for a branch that depends on the rank"
+        "rank {rank} {} where rank {other} {}: every rank must make the same calls, in the same order, with the same lengths and \
+         types; look for a branch that depends on the rank",
+        did(mine),
+        did(theirs)
     )]
     Mismatch {
         /// A rank.
@@ -110,8 +112,8 @@ pub enum Error {
         /// How long the others waited.
         waited: Duration,
     },
-    /// The communication thread has already ended.
-    #[error("{op}: the communication thread has ended, because an earlier operation failed; see its error")]
+    /// An operation of a communication thread that has ended.
+    #[error("{op}: the communication thread has ended, because `finish` was called before")]
     Closed {
         /// The operation.
         op: &'static str,
@@ -134,16 +136,25 @@ pub(crate) fn ranks(ranks: &[usize]) -> String {
     format!("rank{} {numbers}", if ranks.len() == 1 { "" } else { "s" })
 }
 
+/// What a rank did, given its call.
+fn did(call: &str) -> String {
+    if call == RETURN { "has returned".to_owned() } else { format!("called {call}") }
+}
+
+/// The call in which a replica of [`run_replicas`](crate::run_replicas) waits for the others once its function has returned.
+pub(crate) const RETURN: &str = "return";
+
 impl Error {
     /// Whether a run that ended with this error may succeed when it is restarted from its last checkpoint: a rank or its host was
     /// lost, and the ranks did not differ or misuse an operation.
     pub fn restart_helps(&self) -> bool {
         match self {
-            Self::PeerFailed { .. } | Self::Timeout { .. } | Self::Closed { .. } | Self::Engine { .. } => true,
+            Self::PeerFailed { .. } | Self::Timeout { .. } | Self::Engine { .. } => true,
             Self::Length { .. }
             | Self::Root { .. }
             | Self::Unsupported { .. }
             | Self::Mismatch { .. }
+            | Self::Closed { .. }
             | Self::Uneven { .. }
             | Self::Disagreement { .. } => false,
         }

@@ -3,7 +3,7 @@ use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::collective::Collective;
-use crate::error::Error;
+use crate::error::{Error, RETURN};
 use crate::threads::{Threads, ThreadsConfig};
 
 /// Runs `replica` on `n` threads, each with a handle of the same group, and returns their results by rank.
@@ -50,7 +50,7 @@ struct Ended<T, E> {
 fn run_one<T, E: From<Error> + Display>(mut handle: Threads, replica: impl Fn(&mut Threads) -> Result<T, E>) -> Ended<T, E> {
     let rank = handle.rank();
     let result = match catch_unwind(AssertUnwindSafe(|| replica(&mut handle))) {
-        Ok(Ok(value)) => handle.finish_in_place().map(|()| value).map_err(E::from),
+        Ok(Ok(value)) => handle.finish_in_place(RETURN).map(|()| value).map_err(E::from),
         Ok(Err(error)) => {
             handle.fail(&error.to_string());
             Err(error)
@@ -74,7 +74,7 @@ fn first_failure_or_all<T, E>(mut ends: Vec<Ended<T, E>>) -> Result<Vec<T>, E> {
 }
 
 /// The message of a panic, if it is text.
-fn message_of(panic: &(dyn Any + Send)) -> String {
+pub(crate) fn message_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("a panic without a message").to_owned()
 }

@@ -1,3 +1,4 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
@@ -5,6 +6,7 @@ use crate::collective::{Collective, CollectiveExt};
 use crate::element::Element;
 use crate::error::Error;
 use crate::reduce_op::ReduceOp;
+use crate::run::message_of;
 
 /// A thread that owns a [`Collective`] and performs operations one after the other while the replica continues computing.
 ///
@@ -109,7 +111,8 @@ impl CommThread {
         self.start("barrier", |collective| collective.barrier())
     }
 
-    /// Runs `operation` on the thread, after the operations that were started before.
+    /// Runs `operation` on the thread, after the operations that were started before. If it panics, that is a failure of this
+    /// rank, [`Error::PeerFailed`], for it and for all ranks.
     pub fn start<T: Send + 'static>(
         &self,
         op: &'static str,
@@ -117,8 +120,16 @@ impl CommThread {
     ) -> Pending<T> {
         let (sender, result) = mpsc::channel();
         if let Some(Running { jobs, .. }) = &*self.lock() {
-            // If the caller has dropped the `Pending`, the result is discarded.
-            let job: Job = Box::new(move |collective| drop(sender.send(operation(collective))));
+            let job: Job = Box::new(move |collective| {
+                // Unwind-safe, because no rank uses the group after a failure.
+                let ended = catch_unwind(AssertUnwindSafe(|| operation(collective))).unwrap_or_else(|panic| {
+                    let why = message_of(panic.as_ref());
+                    collective.fail(&why);
+                    Err(Error::PeerFailed { rank: collective.rank(), why })
+                });
+                // If the caller has dropped the `Pending`, the result is discarded.
+                drop(sender.send(ended));
+            });
             // A thread that has ended drops the job and its sender, which `wait` notices.
             drop(jobs.send(job));
         }
@@ -128,12 +139,12 @@ impl CommThread {
     /// Waits for all started operations, and ends the group cleanly. Operations started after that return [`Error::Closed`].
     ///
     /// # Errors
-    /// As [`Collective::finish`]; [`Error::Closed`] if an operation panicked, or if this has been called before.
+    /// As [`Collective::finish`]; [`Error::Closed`] if this has been called before.
     pub fn finish(&self) -> Result<(), Error> {
         self.close().ok_or(Error::Closed { op: "finish" })?.finish()
     }
 
-    /// Waits for the thread to end; `None` if it was closed before, or panicked.
+    /// Waits for the thread to end; `None` if it was closed before.
     fn close(&self) -> Option<Box<dyn Collective>> {
         let Running { jobs, thread } = self.lock().take()?;
         drop(jobs);
@@ -165,7 +176,8 @@ impl<T> Pending<T> {
     /// Waits for the operation and returns its result.
     ///
     /// # Errors
-    /// Those of the operation; [`Error::Closed`] if the thread ended before.
+    /// Those of the operation; [`Error::PeerFailed`] if it panicked; [`Error::Closed`] if it was started after
+    /// [`CommThread::finish`].
     pub fn wait(self) -> Result<T, Error> {
         self.result.recv().unwrap_or(Err(Error::Closed { op: self.op }))
     }

@@ -68,9 +68,10 @@ impl Threads {
         self.shared.dead()
     }
 
-    pub(crate) fn finish_in_place(&mut self) -> Result<(), Error> {
+    /// Ends the group cleanly, with an operation of this name.
+    pub(crate) fn finish_in_place(&mut self, op: &'static str) -> Result<(), Error> {
         self.finished = true;
-        self.shared.barrier(self.rank, "finish")
+        self.shared.barrier(self.rank, op)
     }
 }
 
@@ -142,6 +143,6 @@ impl Collective for Threads {
     }
 
     fn finish(mut self: Box<Self>) -> Result<(), Error> {
-        self.finish_in_place()
+        self.finish_in_place("finish")
     }
 }

@@ -15,13 +15,14 @@ const MAX_BARS: usize = 16;
 const ROW: f64 = 26.0;
 
 impl BarChart {
-    /// A chart of values that are not negative, in `unit`.
+    /// A chart of values that are not negative, in `unit`. Bars of other values, and of infinities, are left out.
     pub fn new<N: Into<String>>(
         title: impl Into<String>,
         unit: impl Into<String>,
         bars: impl IntoIterator<Item = (N, f64)>,
     ) -> Self {
         let mut bars: Vec<(String, f64)> = bars.into_iter().map(|(name, value)| (name.into(), value)).collect();
+        bars.retain(|(_, value)| value.is_finite() && *value >= 0.0);
         bars.sort_by(|a, b| b.1.total_cmp(&a.1));
         if bars.len() > MAX_BARS {
             let others = bars.split_off(MAX_BARS - 1);

@@ -64,8 +64,16 @@ pub enum Error {
         /// The columns of this row.
         found: Vec<String>,
     },
+    /// The first row of a log is empty.
+    #[error("{path}: a row without columns, expected at least one name and its value")]
+    NoColumns {
+        /// The log.
+        path: PathBuf,
+    },
     /// A name cannot head a column.
-    #[error("{path}: {found:?} cannot name a column, expected a name without commas, quotes, line ends and not given twice")]
+    #[error(
+        "{path}: {found:?} cannot name a column, expected a name that is not empty, has no comma, quote or line end, and is given once"
+    )]
     ColumnName {
         /// The log.
         path: PathBuf,
@@ -76,6 +84,20 @@ pub enum Error {
     #[error("{path}: holds the log of an earlier run; resume that run, or use another folder")]
     LogExists {
         /// The log.
+        path: PathBuf,
+    },
+    /// A file that is not a log, which is not replaced.
+    #[error("{path}: is not the log of a run: {problem}; move it away, or write to another path")]
+    NotALog {
+        /// The file.
+        path: PathBuf,
+        /// What a log does not have.
+        problem: String,
+    },
+    /// The two files of a log are one.
+    #[error("{path}: rows in CSV and in JSON cannot be in the same file; give two paths")]
+    SameFile {
+        /// The file.
         path: PathBuf,
     },
     /// The log has fewer rows than the run that resumes has had validations.
@@ -89,6 +111,28 @@ pub enum Error {
         expected: usize,
         /// How many rows there are.
         found: usize,
+    },
+    /// Not one learning rate for each loss, or more waits than losses.
+    #[error(
+        "{n_losses} losses of batches with {n_rates} learning rates and {n_waits} waits, expected as many rates as losses, and no more waits"
+    )]
+    BatchCounts {
+        /// How many losses there are.
+        n_losses: usize,
+        /// How many learning rates there are.
+        n_rates: usize,
+        /// How many waits there are.
+        n_waits: usize,
+    },
+    /// Batches that do not follow those before.
+    #[error("{log}: batch {first} cannot follow batch {last}; is it the log of another run?")]
+    BatchGap {
+        /// The path of the log, or what else has the batches.
+        log: String,
+        /// The last batch of the log.
+        last: u64,
+        /// The batch to be added.
+        first: u64,
     },
     /// The text is not that of a [`RunHistory`](crate::RunHistory).
     #[error("not the history of a run, as `RunHistory::to_json` writes it")]

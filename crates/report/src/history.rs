@@ -11,7 +11,7 @@ use crate::kernel_panels::KernelTime;
 use crate::metric_label::metric_label;
 use crate::panel::Panel;
 use crate::report::Report;
-use crate::step_log::BatchWait;
+use crate::step_log::{BatchWait, check_counts};
 
 /// The metrics at the end of an epoch, or of a validation within one.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,7 +50,7 @@ impl EpochMetrics {
 /// use brisk_report::{EpochMetrics, RunFacts, RunHistory};
 ///
 /// let mut history = RunHistory::default();
-/// history.add_batches(0, &[0.9, 0.7], &[0.01, 0.01], &[]);
+/// history.add_batches(0, &[0.9, 0.7], &[0.01, 0.01], &[])?;
 /// let values = vec![("train_loss".to_owned(), 0.8), ("valid_loss".to_owned(), 0.75)];
 /// history.validations.push(EpochMetrics { epoch: 1, batch: 2, values });
 /// let (title, ended) = ("letters".to_owned(), "after the last epoch".to_owned());
@@ -120,19 +120,37 @@ pub struct RunFacts<'a> {
 }
 
 impl RunHistory {
-    /// Adds batches, of which the first is batch `first` of the run. Later ones than it, which a checkpoint did not include, are
-    /// replaced. `waits` are empty for a single replica.
-    pub fn add_batches(&mut self, first: usize, losses: &[f32], learning_rates: &[f32], waits: &[Option<BatchWait>]) {
-        if self.losses.is_empty() {
-            self.first_batch = first;
+    /// Adds batches, of which the first is batch `first` of the run: as many learning rates as losses. Batches from `first` on,
+    /// which a checkpoint did not include, are replaced. `waits` are empty for a single replica; missing ones at the end are not
+    /// known.
+    ///
+    /// # Errors
+    /// [`Error::BatchCounts`]; [`Error::BatchGap`] if `first` is not at most the batch after the last one. Nothing is added then.
+    pub fn add_batches(
+        &mut self,
+        first: usize,
+        losses: &[f32],
+        learning_rates: &[f32],
+        waits: &[Option<BatchWait>],
+    ) -> Result<(), Error> {
+        check_counts(losses, learning_rates, waits)?;
+        let end = self.first_batch + self.losses.len();
+        if first > end && !self.losses.is_empty() {
+            return Err(Error::BatchGap { log: "the history of the run".to_owned(), last: end as u64 - 1, first: first as u64 });
         }
-        let n_known = first.saturating_sub(self.first_batch + self.losses.len() - self.waits.len());
-        self.waits.truncate(n_known);
-        self.waits.extend(waits.iter().map(|wait| wait.map_or(f32::NAN, |wait| wait.time.as_secs_f32())));
+        if self.losses.is_empty() || first < self.first_batch {
+            (self.first_batch, self.losses, self.learning_rates, self.waits) = (first, Vec::new(), Vec::new(), Vec::new());
+        }
+        self.waits.truncate(first.saturating_sub(self.first_batch + self.losses.len() - self.waits.len()));
+        if !waits.is_empty() || !self.waits.is_empty() {
+            let known = waits.iter().map(|wait| wait.map_or(f32::NAN, |wait| wait.time.as_secs_f32()));
+            self.waits.extend(known.chain(std::iter::repeat(f32::NAN)).take(losses.len()));
+        }
         for (all, new) in [(&mut self.losses, losses), (&mut self.learning_rates, learning_rates)] {
-            all.truncate(first.saturating_sub(self.first_batch));
+            all.truncate(first - self.first_batch);
             all.extend(new);
         }
+        Ok(())
     }
 
     /// A page with curves of losses and metrics, learning rates, charts of the validation rows, kernels, settings and
@@ -216,7 +234,7 @@ impl RunHistory {
             "validations": self.validations.iter().map(validation).collect::<Vec<_>>(),
             "best": self.best,
             "warnings": self.warnings,
-            "seconds": seconds,
+            "seconds": if seconds.is_finite() { json!(seconds) } else { json!(seconds.to_string()) },
         });
         history.to_string()
     }
@@ -233,7 +251,8 @@ impl FromStr for RunHistory {
 
 fn parsed(history: &Value) -> Option<RunHistory> {
     let whole = |value: &Value| usize::try_from(value.as_u64()?).ok();
-    let value = |value: &Value| Some((value.get(0)?.as_str()?.to_owned(), value.get(1)?.as_str()?.parse().ok()?));
+    let number = |value: &Value| value.as_f64().or_else(|| value.as_str()?.parse().ok());
+    let value = |value: &Value| Some((value.get(0)?.as_str()?.to_owned(), number(value.get(1)?)?));
     let validation = |of: &Value| {
         let values = of.get(2)?.as_array()?.iter().map(value).collect::<Option<_>>()?;
         Some(EpochMetrics { epoch: whole(of.get(0)?)?, batch: whole(of.get(1)?)?, values })
@@ -249,7 +268,7 @@ fn parsed(history: &Value) -> Option<RunHistory> {
         best,
         // Earlier versions did not keep them.
         warnings: history.get("warnings").map_or(Some(Vec::new()), |all| all.as_array()?.iter().map(text).collect())?,
-        seconds: history.get("seconds")?.as_f64()?,
+        seconds: number(history.get("seconds")?)?,
         ..RunHistory::default()
     })
 }

@@ -1,6 +1,9 @@
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+
+use brisk_atomic_file::{is_same_file, read_regular_file};
+use serde_json::{Map, Value};
 
 use crate::error::Error;
 
@@ -35,61 +38,57 @@ impl MetricsLog {
     ///
     /// # Errors
     /// [`Error::LogExists`] if there is the log of an earlier run, with rows, which [`MetricsLog::resume`] continues;
-    /// [`Error::Io`].
+    /// [`Error::NotALog`] if there is any other file; [`Error::SameFile`]; [`Error::Io`].
     pub fn create(csv: &Path, json: &Path) -> Result<Self, Error> {
-        let empty = |path: &Path| {
-            let path = path.to_owned();
-            let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
-            let len_bytes = file.as_ref().map_or(Ok(0), |file| file.metadata().map(|metadata| metadata.len()));
-            match (file, len_bytes) {
-                (Ok(file), Ok(0)) => Ok(Lines { path, file, len_bytes: 0 }),
-                (Ok(_), Ok(_)) => Err(Error::LogExists { path }),
-                (Err(cause), _) | (_, Err(cause)) => Err(Error::Io { path, action: "start the log", cause }),
+        let earlier = Earlier::read(csv, json, 0)?;
+        for file in [&earlier.csv, &earlier.json] {
+            if !file.text.is_empty() {
+                return Err(Error::LogExists { path: file.path.clone() });
             }
-        };
-        Ok(Self { csv: empty(csv)?, json: empty(json)?, columns: Vec::new() })
+        }
+        earlier.reopen(0, "start the log")
     }
 
     /// Continues the log after its first `n_rows` rows and drops later ones: epochs that the checkpoint does not include are
     /// trained again.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::ShortLog`] if there are fewer rows. Both files are then unchanged.
+    /// [`Error::ShortLog`] if there are fewer rows; [`Error::NotALog`] for files that are not such a log; [`Error::SameFile`];
+    /// [`Error::Io`]. Both files are then unchanged.
     pub fn resume(csv: &Path, json: &Path, n_rows: usize) -> Result<Self, Error> {
-        // Both files are checked before either is truncated.
-        let csv = Found::read(csv.to_owned(), if n_rows == 0 { 0 } else { n_rows + 1 }, n_rows)?;
-        let json = Found::read(json.to_owned(), n_rows, n_rows)?;
-        let columns = if n_rows == 0 { Vec::new() } else { csv.first_line.split(',').map(str::to_owned).collect() };
-        Ok(Self { csv: csv.reopen()?, json: json.reopen()?, columns })
+        Earlier::read(csv, json, n_rows)?.reopen(n_rows, "continue the log")
     }
 
     /// Adds a row: the same names in the same order each time.
     ///
     /// # Errors
-    /// [`Error::LogColumns`], [`Error::ColumnName`]; [`Error::Io`], for example on a full disk. Then no part of the row is in the
-    /// log.
+    /// [`Error::NoColumns`], [`Error::LogColumns`], [`Error::ColumnName`]; [`Error::Io`], for example on a full disk. Then no
+    /// part of the row is in the log.
     pub fn append(&mut self, row: &[(&str, f64)]) -> Result<(), Error> {
         let is_first = self.columns.is_empty();
-        if is_first {
-            check_names(&self.csv.path, row)?;
-        } else if !self.columns.iter().map(String::as_str).eq(row.iter().map(|(name, _)| *name)) {
+        let names: Vec<&str> = row.iter().map(|(name, _)| *name).collect();
+        if is_first && row.is_empty() {
+            return Err(Error::NoColumns { path: self.csv.path.clone() });
+        } else if is_first && let Some(name) = unusable(&names) {
+            return Err(Error::ColumnName { path: self.csv.path.clone(), found: name.to_owned() });
+        } else if !is_first && self.columns != names {
             return Err(Error::LogColumns {
                 path: self.csv.path.clone(),
                 expected: self.columns.clone(),
-                found: row.iter().map(|(name, _)| (*name).to_owned()).collect(),
+                found: names.into_iter().map(str::to_owned).collect(),
             });
         }
 
         let mut csv = String::new();
         if is_first {
-            csv += &joined(row.iter().map(|(name, _)| (*name).to_owned()));
+            csv += &names.join(",");
             csv.push('\n');
         }
         csv += &joined(row.iter().map(|(_, value)| shortest(*value)));
         csv.push('\n');
         let json = joined(row.iter().map(|(name, value)| {
             let value = if value.is_finite() { shortest(*value) } else { "null".to_owned() };
-            format!("{}:{value}", serde_json::Value::from(*name))
+            format!("{}:{value}", Value::from(*name))
         }));
 
         let before_bytes = self.csv.len_bytes;
@@ -99,42 +98,100 @@ impl MetricsLog {
             return Err(error);
         }
         if is_first {
-            self.columns = row.iter().map(|(name, _)| (*name).to_owned()).collect();
+            self.columns = names.into_iter().map(str::to_owned).collect();
         }
         Ok(())
     }
 }
 
-/// A log file of an earlier run, which has been read and not changed yet.
+/// The files of a log of an earlier run, which have been read and not changed yet.
+#[derive(Debug)]
+struct Earlier {
+    csv: Found,
+    json: Found,
+    /// Empty for a log without rows.
+    columns: Vec<String>,
+}
+
+impl Earlier {
+    /// Reads both files, and checks that they are a log of at least `n_rows` rows, so that no other file is ever replaced.
+    fn read(csv: &Path, json: &Path, n_rows: usize) -> Result<Self, Error> {
+        if is_same_file(csv, json) {
+            return Err(Error::SameFile { path: csv.to_owned() });
+        }
+        let (csv, json) = (Found::read(csv)?, Found::read(json)?);
+        let mut lines = csv.lines();
+        let columns: Vec<&str> = lines.next().map(|line| line.split(',').collect()).unwrap_or_default();
+        if unusable(&columns).is_some() || (columns.is_empty() && !csv.text.is_empty()) {
+            return Err(csv.refused("its first line does not name columns".to_owned()));
+        }
+        let n_csv_rows = (2..).zip(lines).try_fold(0, |n_rows, (number, line)| {
+            let is_row = line.split(',').count() == columns.len() && line.split(',').all(|cell| cell.parse::<f64>().is_ok());
+            if is_row { Ok(n_rows + 1) } else { Err(csv.refused(format!("line {number} has no number for each column"))) }
+        })?;
+        csv.check_count(n_csv_rows, n_rows)?;
+        json.check_count(json.lines().count(), n_rows)?;
+        let is_row = |line: &str| {
+            let row: Option<Map<String, Value>> = serde_json::from_str(line).ok();
+            row.is_some_and(|row| row.len() == columns.len() && columns.iter().all(|name| row.contains_key(*name)))
+        };
+        if let Some((number, _)) = (1..).zip(json.lines()).find(|(_, line)| !is_row(line)) {
+            return Err(json.refused(format!("line {number} is no object with the columns of {}", csv.path.display())));
+        }
+        // A run creates both files before its first row.
+        for (file, other) in [(&csv, &json), (&json, &csv)] {
+            if !file.text.is_empty() && !other.exists {
+                return Err(file.refused(format!("there is no {}", other.path.display())));
+            }
+        }
+        let columns = columns.into_iter().map(str::to_owned).collect();
+        Ok(Self { csv, json, columns })
+    }
+
+    /// Drops the lines after the first `n_rows` rows.
+    fn reopen(self, n_rows: usize, action: &'static str) -> Result<MetricsLog, Error> {
+        let columns = if n_rows == 0 { Vec::new() } else { self.columns };
+        let n_csv_lines = if n_rows == 0 { 0 } else { n_rows + 1 };
+        Ok(MetricsLog { csv: self.csv.reopen(n_csv_lines, action)?, json: self.json.reopen(n_rows, action)?, columns })
+    }
+}
+
 #[derive(Debug)]
 struct Found {
     path: PathBuf,
-    first_line: String,
-    /// Bytes of the lines to keep.
-    kept_bytes: u64,
+    exists: bool,
+    text: String,
 }
 
 impl Found {
-    /// Finds the first `n_lines` lines, which hold `n_rows` rows. A missing file has no lines.
-    fn read(path: PathBuf, n_lines: usize, n_rows: usize) -> Result<Self, Error> {
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(cause) => return Err(Error::Io { path, action: CONTINUE, cause }),
+    fn read(path: &Path) -> Result<Self, Error> {
+        let (exists, bytes) = match read_regular_file(path) {
+            Ok(bytes) => (true, bytes),
+            Err(error) if error.kind() == ErrorKind::NotFound => (false, Vec::new()),
+            Err(cause) => return Err(Error::Io { path: path.to_owned(), action: "read the log", cause }),
         };
-        // A line that a crash cut off has no line end, and does not count.
-        let whole: Vec<&str> = text.split_inclusive('\n').filter(|line| line.ends_with('\n')).collect();
-        let Some(kept) = whole.get(..n_lines) else {
-            let n_headers = n_lines - n_rows;
-            return Err(Error::ShortLog { found: whole.len().saturating_sub(n_headers), path, expected: n_rows });
-        };
-        let first_line = kept.first().map_or("", |line| line.trim_end()).to_owned();
-        Ok(Self { path, first_line, kept_bytes: kept.iter().map(|line| line.len() as u64).sum() })
+        let found = Self { path: path.to_owned(), exists, text: String::new() };
+        let text = String::from_utf8(bytes).map_err(|_| found.refused("it is not text".to_owned()))?;
+        Ok(Self { text, ..found })
     }
 
-    /// Drops the lines after those to keep.
-    fn reopen(self) -> Result<Lines, Error> {
-        let Self { path, kept_bytes: len_bytes, .. } = self;
+    /// The complete lines. One that a crash cut off has no line end, and does not count.
+    fn lines(&self) -> impl Iterator<Item = &str> {
+        self.text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'))
+    }
+
+    fn check_count(&self, found: usize, expected: usize) -> Result<(), Error> {
+        if found < expected { Err(Error::ShortLog { path: self.path.clone(), expected, found }) } else { Ok(()) }
+    }
+
+    fn refused(&self, problem: String) -> Error {
+        Error::NotALog { path: self.path.clone(), problem }
+    }
+
+    /// Opens the file and keeps its first `n_lines` lines.
+    fn reopen(self, n_lines: usize, action: &'static str) -> Result<Lines, Error> {
+        let len_bytes = self.text.split_inclusive('\n').take(n_lines).map(|line| line.len() as u64).sum();
+        let path = self.path;
         let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&path).and_then(|mut file| {
             file.set_len(len_bytes)?;
             file.seek(SeekFrom::Start(len_bytes))?;
@@ -142,12 +199,10 @@ impl Found {
         });
         match opened {
             Ok(file) => Ok(Lines { path, file, len_bytes }),
-            Err(cause) => Err(Error::Io { path, action: CONTINUE, cause }),
+            Err(cause) => Err(Error::Io { path, action, cause }),
         }
     }
 }
-
-const CONTINUE: &str = "continue the log";
 
 /// A file that consists of whole lines.
 #[derive(Debug)]
@@ -175,14 +230,12 @@ impl Lines {
     }
 }
 
-fn check_names(path: &Path, row: &[(&str, f64)]) -> Result<(), Error> {
-    for (column, (name, _)) in row.iter().enumerate() {
-        let is_taken = row[..column].iter().any(|(other, _)| other == name);
-        if name.is_empty() || is_taken || name.contains([',', '"', '\n', '\r']) {
-            return Err(Error::ColumnName { path: path.to_owned(), found: (*name).to_owned() });
-        }
-    }
-    Ok(())
+/// The first name that cannot head a column.
+fn unusable<'a>(names: &[&'a str]) -> Option<&'a str> {
+    let is_unusable = |(column, name): &(usize, &&str)| {
+        name.is_empty() || names[..*column].contains(name) || name.contains([',', '"', '\n', '\r'])
+    };
+    names.iter().enumerate().find(is_unusable).map(|(_, name)| *name)
 }
 
 fn joined(parts: impl Iterator<Item = String>) -> String {

@@ -65,7 +65,8 @@ impl StepLog {
     /// after the first batches; the file does not change yet.
     ///
     /// # Errors
-    /// [`Error::NoInterval`]; [`Error::Write`]; [`Error::Io`], also for a file of another kind.
+    /// [`Error::NoInterval`]; [`Error::Write`]; [`Error::Io`], also for a file of another kind; [`Error::BatchGap`] if batches
+    /// between the last one in the file and `first` are missing.
     pub fn start(&mut self, first: u64) -> Result<(), Error> {
         self.file = None;
         self.prepare()?;
@@ -78,11 +79,12 @@ impl StepLog {
         }
     }
 
-    /// Adds batches of an epoch, of which the first is the batch `first` of the run. `waits` may be shorter than the others, if
-    /// they are not known. The first call after [`start`](Self::start) drops lines of this batch and later ones.
+    /// Adds batches of an epoch, of which the first is the batch `first` of the run: as many learning rates as losses. `waits`
+    /// may be shorter, if they are not known. The first call after [`start`](Self::start) drops lines of this batch and later
+    /// ones.
     ///
     /// # Errors
-    /// [`Error::NoInterval`]; [`Error::Io`], for example on a full disk.
+    /// As [`start`](Self::start); [`Error::BatchCounts`]; [`Error::Io`], for example on a full disk.
     pub fn append(
         &mut self,
         first: u64,
@@ -91,6 +93,7 @@ impl StepLog {
         learning_rates: &[f32],
         waits: &[Option<BatchWait>],
     ) -> Result<(), Error> {
+        check_counts(losses, learning_rates, waits)?;
         if self.file.is_none() {
             self.file = Some(self.open(first)?);
         }
@@ -136,9 +139,18 @@ impl StepLog {
         if self.is_json() { "" } else { HEADER }
     }
 
+    /// The length of the header and of the complete lines of batches before `first`.
     fn kept_bytes(&self, first: u64) -> Result<u64, Error> {
         let failed = |cause| Error::Io { path: self.path.clone(), action: "resume the log", cause };
-        kept_bytes(&self.path, self.header(), first).map_err(failed)
+        let lines = kept_lines(&self.path, self.header(), first).map_err(failed)?;
+        // Another interval than now may have been set when the lines were written.
+        let batches: Vec<u64> = lines.split(|&byte| byte == b'\n').filter_map(batch_of).collect();
+        let interval = batches.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).fold(self.every, u64::max);
+        match batches.last() {
+            Some(&last) if first - last > interval => Err(Error::BatchGap { log: self.path.display().to_string(), last, first }),
+            Some(_) => Ok((self.header().len() + lines.len()) as u64),
+            None => Ok(0),
+        }
     }
 
     /// Opens the file, drops the lines of batch `first` and later ones, and positions it at the end.
@@ -157,25 +169,30 @@ impl StepLog {
     }
 }
 
-/// The length of the header and the complete lines of batches before `first`; 0 without a file. A file of another kind is an
-/// error.
-fn kept_bytes(path: &Path, header: &str, first: u64) -> std::io::Result<u64> {
+/// The complete lines of batches before `first`; none without a file. A file of another kind is an error.
+fn kept_lines(path: &Path, header: &str, first: u64) -> std::io::Result<Vec<u8>> {
     let text = match read_regular_file(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         read => read?,
     };
     let lines = text.strip_prefix(header.as_bytes());
     // A header that was being written when the process was killed.
     if lines.is_none() && header.as_bytes().starts_with(&text) {
-        return Ok(0);
+        return Ok(Vec::new());
     }
     let starts_batch = |line: &[u8]| batch_of(line).is_some() || b"{\"batch\":".starts_with(line);
     let Some(lines) = lines.filter(|lines| lines.is_empty() || starts_batch(lines)) else {
         return Err(std::io::Error::new(ErrorKind::InvalidData, "it has other columns; move it away, or write to another file"));
     };
     let is_before = |line: &&[u8]| line.ends_with(b"\n") && batch_of(line).is_some_and(|batch| batch < first);
-    let n_bytes: usize = lines.split_inclusive(|&byte| byte == b'\n').take_while(is_before).map(<[u8]>::len).sum();
-    Ok(if n_bytes == 0 { 0 } else { (header.len() + n_bytes) as u64 })
+    let n_bytes = lines.split_inclusive(|&byte| byte == b'\n').take_while(is_before).map(<[u8]>::len).sum();
+    Ok(lines[..n_bytes].to_vec())
+}
+
+/// Checks that there is a learning rate for each loss, and no wait too many.
+pub(crate) fn check_counts(losses: &[f32], learning_rates: &[f32], waits: &[Option<BatchWait>]) -> Result<(), Error> {
+    let (n_losses, n_rates, n_waits) = (losses.len(), learning_rates.len(), waits.len());
+    if n_rates == n_losses && n_waits <= n_losses { Ok(()) } else { Err(Error::BatchCounts { n_losses, n_rates, n_waits }) }
 }
 
 /// The number that a line starts with, in either format.

@@ -184,8 +184,7 @@ impl Callback for ReportFile<'_> {
 
     fn on_batches_end(&mut self, run: &RunView<'_>, batches: &BatchesEnd<'_>) -> Result<(), Error> {
         let first = run.first_batch() as usize + batches.first_batch;
-        self.history.add_batches(first, batches.losses, batches.learning_rates, batches.waits);
-        Ok(())
+        Ok(self.history.add_batches(first, batches.losses, batches.learning_rates, batches.waits)?)
     }
 
     fn on_validation_end(&mut self, _: &RunView<'_>, validation: &ValidationEnd<'_>) -> Result<ControlFlow<()>, Error> {

@@ -43,7 +43,7 @@ fn files() {
     check(RunFolder::open(&gone).expect_err("no folder"), &["gone.bin: "]);
     let kept = PublishError::Kept { path: gone.clone(), kept: dest, cause: io::Error::other("busy") };
     check(kept, &["gone.bin cannot be replaced: busy; "]);
-    check(PublishError::from(io::Error::other("busy")), &["busy"]);
+    check(PublishError::Io { path: gone, cause: io::Error::other("busy") }, &["gone.bin: cannot be written: busy"]);
 }
 
 /// An error of a caller's function that does not expose its cause.

@@ -30,6 +30,21 @@ fn a_file_appears_when_it_is_published() {
 }
 
 #[test]
+fn a_relative_path_is_that_of_its_start() {
+    let [folder, other] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let before = std::env::current_dir().unwrap();
+    std::env::set_current_dir(folder.path()).unwrap();
+    let [mut published, dropped] = ["results", "other"].map(|name| AtomicFile::create(name).unwrap());
+    std::env::set_current_dir(other.path()).unwrap();
+    published.write_all(b"new").unwrap();
+    assert_eq!(published.path(), Path::new("results"), "as it was given");
+    published.publish().unwrap();
+    drop(dropped);
+    std::env::set_current_dir(before).unwrap();
+    assert_eq!((names(folder.path()), names(other.path())), (vec!["results".to_owned()], vec![]));
+}
+
+#[test]
 fn a_dropped_file_leaves_the_old_one() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("results");

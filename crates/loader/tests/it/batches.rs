@@ -214,6 +214,8 @@ fn what_cannot_work_is_refused_with_the_numbers() {
     let rows = numbered(10, 3);
     check(Loader::new(&rows, Batching::of(0)), "a batch of 0 rows of 3 columns");
     check(Loader::new(&rows, Batching::of(usize::MAX / 2)), "cannot be made");
+    // More than any machine has, and fewer bytes than `isize::MAX`.
+    check(Loader::new(&rows, Batching::of(1 << 47)), "a batch of 140737488355328 rows of 3 columns cannot be made");
     check(Loader::new(&rows, Batching::of(1).shard(brisk_loader::Shard::blocks(4, 4))), "rank 4 of a world of 4");
     check(Loader::new(&rows, Batching::of(1).shard(brisk_loader::Shard::blocks(0, 0))), "rank 0 of a world of 0");
     check(Loader::new(&numbered(10, 0), Batching::of(1)), "10 rows of 0 columns and 0 categories");

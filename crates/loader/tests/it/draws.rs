@@ -106,8 +106,8 @@ fn weights_that_cannot_be_drawn_by_are_refused() {
     check(&[1.0, -0.5], "row 1 cannot be drawn with weight -0.5");
     check(&[1.0, 1.0, f64::NAN], "row 2 cannot be drawn with weight NaN");
     check(&[f64::INFINITY], "row 0 cannot be drawn with weight inf");
-    check(&[0.0, 0.0], "row 0 cannot be drawn with weight 0");
-    check(&[], "row 0 cannot be drawn with weight 0");
+    check(&[0.0, 0.0], "rows cannot be drawn: none of 2 weights is above 0");
+    check(&[], "rows cannot be drawn: none of 0 weights is above 0");
     let draws = Arc::new(WeightedDraws::new(&[1.0; 9], 10).unwrap());
     let error = Loader::new(numbered(10, 1), Batching::of(1).weighted(0, draws)).unwrap_err();
     assert_eq!(error.to_string(), "9 weights to draw by, the source has 10 rows; give one weight a row");

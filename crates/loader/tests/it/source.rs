@@ -75,8 +75,10 @@ fn rows_without_labels_conform_and_are_batched() {
         }
         assert_eq!(n_found, n);
     }
-    let error = Rows::without_labels(vec![0.0; 7], 3).unwrap_err();
-    assert!(matches!(error, Error::Length { arg: "features", expected: 6, found: 7, .. }), "{error}");
+    let error = Rows::without_labels(vec![0.0; 7], 3).unwrap_err().to_string();
+    assert_eq!(error, "Rows::without_labels: `features` holds 7 values, expected whole rows of 3");
+    let error = Rows::without_labels(vec![0.0; 7], 0).unwrap_err().to_string();
+    assert_eq!(error, "Rows::without_labels: rows of 0 `features`, expected at least 1 per row");
 }
 
 /// The same rows as [`described`] with three labels each: ten times the row, plus the index of the label.
@@ -99,8 +101,9 @@ fn rows_with_several_labels_conform() {
         row_source_conformance(&second);
     }
     let error = Rows::with_label_columns(vec![0.5, 1.5], vec![0.0; 5], 1, 3).unwrap_err().to_string();
-    assert!(error.contains("holds 5 values for rows of 3 labels, expected a multiple of 3"), "{error}");
-    assert!(Rows::with_label_columns(vec![0.5], vec![0.0; 3], 1, 0).is_err(), "rows without labels were taken");
+    assert!(error.contains("`labels` holds 5 values, expected whole rows of 3"), "{error}");
+    let error = Rows::with_label_columns(vec![0.5], vec![0.0; 3], 1, 0).unwrap_err().to_string();
+    assert_eq!(error, "Rows::with_label_columns: rows of 0 `labels`, expected at least 1 per row");
 }
 
 /// A source that implements only the required methods.
@@ -203,6 +206,11 @@ fn errors_carry_the_numbers() {
     assert!(error.to_string().starts_with("Rows::with_categories: `categories` holds 19 values, expected 20"), "found: {error}");
     let error = rows.clone().with_weights(vec![0.0; 9]).unwrap_err();
     assert!(matches!(error, Error::Length { op: "Rows::with_weights", expected: 10, found: 9, .. }), "found: {error}");
+    for weight in [-1.0, f32::NAN, f32::INFINITY] {
+        let weights = [vec![0.0; 7], vec![weight; 3]].concat();
+        let error = rows.clone().with_weights(weights).unwrap_err();
+        assert!(matches!(error, Error::RowWeight { row: 7, .. }), "found: {error}");
+    }
     let error = Rows::new(vec![0.0; 5], vec![0.0; 2], 3).unwrap_err();
     assert!(matches!(error, Error::Length { op: "Rows::new", expected: 6, found: 5, .. }), "found: {error}");
 }

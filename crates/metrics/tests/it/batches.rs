@@ -193,7 +193,9 @@ fn wrong_rows_are_one_clear_error() {
         Scored::classes(&[0.0; 6], 3, &[0.0, 1.0]),
         "f1: 3 outputs and 1 label per row, expected one of each: it is for binary classification",
     );
-    refused(ExpectedCalibrationError::with_bins(0), binary, "expected_calibration_error: `n_bins` is 0, expected at least 1");
+    refused(ExpectedCalibrationError::with_bins(0), binary, "expected_calibration_error: `n_bins` is 0, expected 1 to 65536");
+    let huge = ExpectedCalibrationError::with_bins(100_000);
+    refused(huge, binary, "expected_calibration_error: `n_bins` is 100000, expected 1 to 65536");
     refused(PinballLoss::new(1.5), binary, "pinball_loss: `quantile` is 1.5, expected a number from 0 to 1");
     refused(PinballLoss::new(f64::NAN), binary, "pinball_loss: `quantile` is NaN, expected a number from 0 to 1");
     refused(
@@ -220,8 +222,10 @@ fn wrong_rows_are_one_clear_error() {
     refused(
         Accuracy::new(),
         Scored::classes(&[0.0; 6], 3, &[0.0, 1.5]),
-        "accuracy: the label of row 1 is 1.5, expected a class below 3",
+        "accuracy: the label of row 1 is 1.5, expected a whole number from 0 to 2",
     );
+    refused(Accuracy::new(), Scored::classes(&[0.0; 4], 2, &[0.0, 1.5]), "accuracy: the label of row 1 is 1.5, expected 0 or 1");
+    refused(RocAuc::new(), Scored::binary(&[0.0], &[0.1]), "auc: the label of row 0 is 0.1, expected 0 or 1");
     refused(Accuracy::new(), binary.with_weights(&[1.0]), "accuracy: 1 weight for 2 rows, expected one per row");
     refused(Accuracy::new(), binary.with_weights(&[0.0; 2]), "accuracy: the weights of all 2 rows are 0, expected one above 0");
     refused(
@@ -229,6 +233,25 @@ fn wrong_rows_are_one_clear_error() {
         binary.with_weights(&[1.0, -1.0]),
         "accuracy: the weight of row 1 is -1, expected a finite number that is not negative",
     );
+}
+
+#[test]
+fn rows_of_weight_0_are_not_blamed() {
+    let rows = Scored::binary(&[0.5, -0.5, 1.0], &[1.0, 0.0, 0.0]).with_weights(&[0.0, 1.0, 1.0]);
+    let ignored = "(1 row of weight 0 does not count)";
+    let both = "expected both classes; evaluate on more rows, or on shuffled ones";
+    refused(RocAuc::new(), rows, &format!("auc: all 2 labels are 0 {ignored}, {both}"));
+    let one = "expected one that is 1; evaluate on more rows, or on shuffled ones";
+    refused(AveragePrecision::new(), rows, &format!("average_precision: all 2 labels are 0 {ignored}, {one}"));
+    let differ = "expected values that differ; evaluate on more rows";
+    refused(RSquared::new(), rows, &format!("r2: all 2 labels are the same {ignored}, {differ}"));
+    // The same over two batches.
+    let mut metric = RocAuc::new();
+    for start in 0..2 {
+        metric.update(&part(&rows, start, start + 1)).expect("a batch");
+    }
+    let error = metric.compute().expect_err("one class");
+    assert!(matches!(error, Error::OneClass { n_rows: 1, n_ignored: 1, class: 0, label: None }), "{error}");
 }
 
 #[test]

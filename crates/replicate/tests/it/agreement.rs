@@ -28,11 +28,27 @@ fn a_shape_that_differs() {
 
 #[test]
 fn an_entry_that_is_missing() {
+    let all = described(&[("a", "1"), ("b", "2")]);
+    let shared = |n: fn(usize) -> usize| {
+        run_replicas(2, |replica| {
+            let mine = &all[..n(replica.rank())];
+            agree(replica, mine)
+        })
+    };
+    let failed = shared(|rank| 2 - rank);
+    let Err(Error::Disagreement { what, mine, theirs, other: 1, .. }) = failed else { panic!("{failed:?}") };
+    assert_eq!((what.as_str(), mine.as_str(), theirs.as_str()), ("`b`", "2", "nothing"), "of rank 1");
+    let failed = shared(|rank| 1 + rank);
+    let Err(Error::Disagreement { what, mine, theirs, other: 1, .. }) = failed else { panic!("{failed:?}") };
+    assert_eq!((what.as_str(), mine.as_str(), theirs.as_str()), ("`b`", "nothing", "2"), "of rank 0");
+}
+
+#[test]
+fn entries_are_counted_from_0() {
     let failed = run_replicas(2, |replica| {
-        let all = described(&[("a", "1"), ("b", "2")]);
-        let mine = &all[..2 - replica.rank()];
-        agree(replica, mine)
+        let second = if replica.rank() == 0 { "b" } else { "c" };
+        agree(replica, &described(&[("a", "1"), (second, "2")]))
     });
-    let Err(Error::Disagreement { what, theirs, other: 1, .. }) = failed else { panic!("{failed:?}") };
-    assert_eq!((what.as_str(), theirs.as_str()), ("entry 2 (`b`, ``)", "nothing"));
+    let Err(Error::Disagreement { what, .. }) = failed else { panic!("{failed:?}") };
+    assert_eq!(what, "entry 1 (`b`, `c`)");
 }

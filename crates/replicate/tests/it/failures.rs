@@ -75,7 +75,14 @@ fn calls_that_differ() {
 
     let by_operation = |replica: &mut Threads| if replica.rank() == 0 { replica.barrier() } else { sum_once(replica) };
     let text = run_replicas(2, by_operation).expect_err("operations differ").to_string();
-    assert!(text.starts_with("rank 0 called barrier(0 U8) where rank 1 called all_reduce(10 F32, Sum)"), "{text}");
+    assert!(text.starts_with("rank 0 called barrier() where rank 1 called all_reduce(10 F32, Sum)"), "{text}");
+}
+
+#[test]
+fn one_that_returns_early() {
+    let replica = |replica: &mut Threads| if replica.rank() == 0 { Ok(()) } else { sum_once(replica) };
+    let text = run_replicas(2, replica).expect_err("rank 0 has not called it").to_string();
+    assert!(text.starts_with("rank 0 has returned where rank 1 called all_reduce(10 F32, Sum): every rank"), "{text}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Operations that are started and waited for later.
 
-use brisk_replicate::{Collective, CommThread, Error, ReduceOp, Threads, ThreadsConfig};
+use brisk_replicate::{CommThread, Error, ReduceOp, Threads, ThreadsConfig};
 
 /// The results of `n` replicas, each with a communication thread.
 fn run<T: Send + 'static>(n: usize, replica: fn(CommThread) -> T) -> Vec<T> {
@@ -51,12 +51,24 @@ fn leaving_without_finish_is_a_failure() {
 }
 
 #[test]
-fn an_operation_that_panics_closes_the_thread() {
-    let mut alone = Threads::group(ThreadsConfig::new(1));
-    let handle = alone.remove(0);
-    assert_eq!(handle.engine(), "threads");
-    let communication = CommThread::new(Box::new(handle));
-    let panics = communication.start::<()>("this", |_| panic!("on purpose"));
-    assert_eq!(panics.wait(), Err(Error::Closed { op: "this" }));
+fn a_panic_of_an_operation_is_a_failure_with_its_message() {
+    let ends = run(2, |communication| {
+        let started = match communication.rank() {
+            0 => communication.start("this", |_| panic!("no {} today", 7)),
+            _ => communication.barrier(),
+        };
+        [started.wait(), communication.barrier().wait(), communication.finish()]
+    });
+    let failed = || Err(Error::PeerFailed { rank: 0, why: "no 7 today".to_owned() });
+    assert_eq!(ends, [[failed(), failed(), failed()], [failed(), failed(), failed()]], "on all ranks");
+}
+
+#[test]
+fn a_thread_that_has_finished_takes_no_operations() {
+    let communication = CommThread::new(Box::new(Threads::group(ThreadsConfig::new(1)).remove(0)));
+    assert_eq!(communication.finish(), Ok(()));
+    let late = communication.barrier().wait().expect_err("it has ended");
+    assert_eq!(late.to_string(), "barrier: the communication thread has ended, because `finish` was called before");
     assert_eq!(communication.finish(), Err(Error::Closed { op: "finish" }));
+    assert!(!late.restart_helps(), "it would be called again");
 }

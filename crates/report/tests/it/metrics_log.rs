@@ -136,3 +136,67 @@ fn resuming_drops_what_the_checkpoint_has_not_seen() {
     log.append(&[("other", 1.0)]).expect("a row");
     assert_eq!(text(&csv), "other\n1\n", "from the beginning");
 }
+
+#[test]
+fn files_of_another_kind_stay_as_they_are() {
+    #[track_caller]
+    fn check(in_csv: &str, in_json: Option<&str>, n_rows: usize) {
+        let (_folder, [csv, json]) = files();
+        fs::write(&csv, in_csv).expect("writable");
+        in_json.map_or(Ok(()), |text| fs::write(&json, text)).expect("writable");
+        for opened in [MetricsLog::create(&csv, &json), MetricsLog::resume(&csv, &json, n_rows)] {
+            let error = opened.expect_err("no log");
+            assert!(matches!(error, Error::NotALog { .. }), "{in_csv:?}: {error}");
+        }
+        assert_eq!((text(&csv), json.exists()), (in_csv.to_owned(), in_json.is_some()), "as before");
+    }
+    check("important\n", None, 0);
+    check("important", None, 0);
+    check("important", Some(""), 0);
+    check("name,age\nann,3\nbob,4\n", Some("{\"name\":1,\"age\":3}\n"), 1);
+    check("x,y\n1,2\n", None, 0);
+    check("x,y\n1,2\n", Some("{\"a\":1}\n"), 1);
+    check("x,y\n1,2\n", Some("[1,2]\n"), 1);
+    check("x,y\n1,2,3\n", Some("{\"x\":1,\"y\":2}\n"), 1);
+    check("", Some("{\"a\":1}\n"), 0);
+
+    let (_folder, [csv, json]) = files();
+    fs::write(&csv, b"\xff\n").expect("writable");
+    let error = MetricsLog::resume(&csv, &json, 0).expect_err("not even text");
+    assert!(matches!(error, Error::NotALog { .. }), "{error}");
+}
+
+/// The process was killed between the two writes of its first row, or in the second.
+#[test]
+fn a_row_that_is_only_in_one_file_is_dropped() {
+    for cut in ["", "{\"epo"] {
+        let (_folder, [csv, json]) = files();
+        fs::write(&csv, "epoch,auc\n0,nan\n").expect("writable");
+        fs::write(&json, cut).expect("writable");
+        let error = MetricsLog::create(&csv, &json).expect_err("a log");
+        assert!(matches!(error, Error::LogExists { .. }), "{error}");
+        drop(MetricsLog::resume(&csv, &json, 0).expect("the log"));
+        assert_eq!((text(&csv), text(&json)), (String::new(), String::new()), "from the beginning");
+    }
+}
+
+#[test]
+fn one_file_cannot_be_both() {
+    let (folder, [csv, _]) = files();
+    let same = folder.path().join(".").join("metrics.csv");
+    for opened in [MetricsLog::create(&csv, &same), MetricsLog::resume(&csv, &same, 0)] {
+        let error = opened.expect_err("one path");
+        assert!(matches!(error, Error::SameFile { .. }), "{error}");
+    }
+    assert!(!csv.exists(), "nothing is created");
+}
+
+#[test]
+fn a_row_has_columns() {
+    let (_folder, [csv, json]) = files();
+    let mut log = MetricsLog::create(&csv, &json).expect("a log");
+    let error = log.append(&[]).expect_err("no columns");
+    assert!(matches!(error, Error::NoColumns { .. }), "{error}");
+    log.append(&[("a", 1.0)]).expect("a row");
+    assert_eq!(text(&csv), "a\n1\n", "the header comes first");
+}

@@ -202,11 +202,10 @@ fn odd_values_draw_something() {
         report.steps(&format!("steps {index}"), 10, values).epochs(&[("loss", values), ("train_loss", values)]);
         let log = LineChart::new("log").scales(Scale::Log, Scale::Log).mark(f64::NAN, "nowhere");
         report.panel(log.series(Series::new("line", values.iter().enumerate().map(|(x, &y)| [x as f64, y]))));
-        report.panel(BarChart::new(
-            "bars",
-            "ms",
-            values.iter().filter(|value| **value >= 0.0).map(|&value| ("bar", value.min(1e9))),
-        ));
+        let bars = BarChart::new("bars", "ms", values.iter().map(|&value| ("bar", value)));
+        let svg = Panel::from(bars.clone()).to_svg().expect("a chart");
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "only finite values: {svg}");
+        report.panel(bars);
         report.panel(Histogram::new("counts", "value", 10, [("values", values.to_vec())]));
     }
     report.panel(MatrixChart::new("no classes", &[], vec![])).panel(MatrixChart::new("nothing", &[], vec![0.0; 9]));

@@ -62,3 +62,33 @@ fn what_cannot_be_a_log_is_refused() {
     let error = StepLog::new(folder.path().join("new.csv")).every(0).start(0).expect_err("no interval");
     assert!(matches!(error, Error::NoInterval), "{error}");
 }
+
+#[test]
+fn each_loss_has_a_learning_rate() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("batches.csv");
+    let mut log = StepLog::new(&path);
+    let wait = Some(BatchWait { time: Duration::ZERO, rank: 0 });
+    for (rates, waits) in [(&[0.1][..], &[][..]), (&[0.1; 3], &[]), (&[0.1; 2], &[wait; 3])] {
+        let error = log.append(0, 1, &[0.5, 0.25], rates, waits).expect_err("other counts");
+        assert!(matches!(error, Error::BatchCounts { n_losses: 2, .. }), "{error}");
+    }
+    assert!(!path.exists(), "nothing is written");
+}
+
+#[test]
+fn batches_must_not_be_missing_in_between() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("batches.csv");
+    let mut log = StepLog::new(&path).every(3);
+    log.append(0, 1, &[0.5; 5], &[0.1; 5], &[]).expect("batches 0 and 3");
+    let before = read(&path);
+    for every in [1, 3] {
+        let error = StepLog::new(&path).every(every).start(7).expect_err("batch 6 is missing");
+        assert!(matches!(error, Error::BatchGap { last: 3, first: 7, .. }), "{error}");
+        StepLog::new(&path).every(every).start(6).expect("none is missing");
+    }
+    assert_eq!(read(&path), before, "unchanged");
+    // A run may be logged from its middle on.
+    StepLog::new(folder.path().join("new.csv")).start(7).expect("a new file");
+}
