@@ -63,7 +63,7 @@ pub enum Error {
     MissingClass {
         /// Which metric.
         metric: &'static str,
-        /// How many rows there are.
+        /// How many rows have a weight above 0.
         n_rows: usize,
         /// The first such class.
         class: usize,

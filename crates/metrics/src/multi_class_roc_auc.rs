@@ -101,8 +101,9 @@ impl Metric for MultiClassRocAuc {
     fn compute(&self) -> Result<MetricValue, Error> {
         let (rows, _) = self.rows.sums()?;
         let n_classes = rows.probabilities.len() / rows.classes.len();
-        if let Some(class) = (0..n_classes).find(|class| !rows.classes.contains(class)) {
-            return Err(Error::MissingClass { metric: self.rows.metric(), n_rows: self.rows.n_rows(), class });
+        let has_rows = |class: &usize| rows.classes.iter().zip(&rows.weights).any(|(of, weight)| of == class && *weight > 0.0);
+        if let Some(class) = (0..n_classes).find(|class| !has_rows(class)) {
+            return Err(Error::MissingClass { metric: self.rows.metric(), n_rows: self.rows.n_counted(), class });
         }
         let areas: Vec<f64> = match self.areas {
             MultiClass::OneVsRest => (0..n_classes).map(|class| rows.area(class, |_| true)).collect(),

@@ -156,6 +156,10 @@ fn areas_of_several_classes() {
     for areas in [MultiClass::OneVsRest, MultiClass::OneVsOne] {
         let error = MultiClassRocAuc::new(areas).measure(&few).expect_err("classes 1 and 2 are missing");
         assert!(matches!(error, Error::MissingClass { class: 1, n_rows: 2, .. }) && error.is_of_few_rows(), "{error}");
+        let labels = [0.0, 1.0, 2.0, 3.0];
+        let ignored = Scored::classes(&rows.outputs[..16], 4, &labels).with_weights(&[1.0, 1.0, 0.0, 1.0]);
+        let error = MultiClassRocAuc::new(areas).measure(&ignored).expect_err("the only row of class 2 does not count");
+        assert!(matches!(error, Error::MissingClass { class: 2, n_rows: 3, .. }), "{error}");
     }
 }
 
