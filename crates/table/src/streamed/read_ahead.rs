@@ -253,12 +253,14 @@ impl Drop for Running {
 impl Shared {
     fn run(&self) {
         while let Some(job) = self.next_job() {
-            let extent = match self.make_room(&job) {
-                Room::Made(memory) => Extent::read(&job.file, job.rows.clone(), memory, self.pool.clone()).ok(),
-                Room::Lacking => None,
+            match self.make_room(&job) {
+                Room::Made(memory) => {
+                    let extent = Extent::read(&job.file, job.rows.clone(), memory, self.pool.clone());
+                    self.settle(&job, extent.ok().map(Arc::new));
+                }
+                Room::Lacking => {}
                 Room::Closed => return,
-            };
-            self.settle(&job, extent.map(Arc::new));
+            }
         }
     }
 
@@ -278,7 +280,8 @@ impl Shared {
         }
     }
 
-    /// Takes memory for a job. Rows for later are given up for it, the last of them first, and then the oldest rows.
+    /// Takes memory for a job. Rows for later are given up for it, the last of them first, and then the oldest rows. If the rows
+    /// are for later themselves, their slot is removed instead.
     fn make_room(&self, job: &Job) -> Room {
         loop {
             let n_wakes = self.pool.n_wakes();
@@ -287,6 +290,10 @@ impl Shared {
             }
             let mut state = self.lock();
             if state.is_later(job) {
+                // At once: otherwise the rows could be announced as those that come next in between, and would be taken for queued.
+                let removed = state.is_wanted(job).then(|| state.remove((job.table, job.rows.start)));
+                drop(state);
+                drop(removed);
                 return Room::Lacking;
             }
             let given_up = state.give_up_one();
@@ -333,7 +340,7 @@ impl Shared {
 #[derive(Debug)]
 enum Room {
     Made(Memory),
-    /// The rows are for later, and there is none at the moment.
+    /// The rows are for later, and there is none at the moment: they are no longer queued.
     Lacking,
     Closed,
 }

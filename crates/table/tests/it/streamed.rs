@@ -164,6 +164,25 @@ fn rows_for_later_use_the_room_that_is_left() {
     assert_eq!(ahead.report().rows_without_room, 0, "of rows that come next");
 }
 
+/// Whatever the reader gives up for lack of room is read before it is needed.
+#[test]
+fn little_room_for_later_costs_no_row() {
+    let (_folder, path) = crate::scratch();
+    write_parts(&path, 40_000);
+    let (row_bytes, window_rows) = (3 + 2 * 4 + 8 + 4, 2 * 100);
+    for tenths in [35, 40, 45, 52] {
+        let ahead = ReadAhead::new(tenths * window_rows * row_bytes / 10);
+        let table = StreamedTable::open(&path, &ahead).unwrap();
+        let mut loader = Loader::new(&table, Batching::of(50).shuffled_blocks(7, 100, 2)).unwrap();
+        for epoch in 0..20 {
+            let mut batches = loader.epoch(epoch);
+            while batches.next_batch().unwrap().is_some() {}
+        }
+        let report = ahead.report();
+        assert_eq!((report.rows_from_file, report.rows_without_room), (0, 0), "{tenths}: {report:?}");
+    }
+}
+
 /// Many threads, announcements and releases at once, with a budget for a fraction of the table.
 #[test]
 fn threads_share_a_table() {

@@ -61,3 +61,25 @@ fn without_a_cache_the_table_is_read_once() {
         assert!((1.0..=1.05).contains(&share), "{n_ranks} ranks read {share:.3} of the table");
     }
 }
+
+/// With room for few windows, what is read for later and given up again is read before it is needed: by many threads, and more
+/// than once.
+#[test]
+fn little_room_costs_no_row() {
+    const N_ROWS: usize = 65_536;
+    let (server, _) = serving(N_ROWS, 16);
+    let remote = Remote::new(options(CacheFolder::Off)).unwrap();
+    let lanes = Lanes { seed: Some(3), batch_rows: 64, n_lanes: 4, block_rows: 64, window_blocks: 2 };
+    let window_bytes = 4 * 2 * 64 * (16 + 1) * 4;
+    for tenths in [40, 43, 50, 56] {
+        let ahead = ReadAhead::new(tenths * window_bytes / 10);
+        let table = StreamedTable::open_url(&server.url("/t.safetensors"), &ahead, &remote).unwrap();
+        let mut loader = Loader::new(&table, Batching { order: Order::Lanes(lanes), ..Batching::of(BATCH_ROWS) }).unwrap();
+        for epoch in 0..6 {
+            let mut batches = loader.epoch(epoch);
+            while batches.next_batch().unwrap().is_some() {}
+        }
+        let report = ahead.report();
+        assert_eq!((report.rows_without_room, report.rows_from_file), (0, 0), "{tenths}: {report:?}");
+    }
+}
