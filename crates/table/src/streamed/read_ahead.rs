@@ -66,6 +66,8 @@ struct State {
     queued_words: usize,
     /// Of all slots.
     n_words: usize,
+    /// Of those that are not for later.
+    n_needed_words: usize,
     /// The slots that are in memory, oldest first.
     ready: VecDeque<(u64, usize)>,
     /// The slots of a table as of the last call of [`ReadAhead::pieces`], until one of them changes.
@@ -82,6 +84,12 @@ struct Slot {
     is_later: bool,
     /// `None` until it is read.
     extent: Option<Arc<Extent>>,
+}
+
+impl Slot {
+    fn needed_words(&self) -> usize {
+        if self.is_later { 0 } else { self.n_words }
+    }
 }
 
 #[derive(Debug)]
@@ -150,8 +158,11 @@ impl ReadAhead {
         let mut start = rows.start;
         while start < rows.end {
             if let Some(slot) = state.slot_of(table, start) {
-                slot.is_later &= is_later;
                 start = slot.end;
+                if slot.is_later && !is_later {
+                    slot.is_later = false;
+                    state.n_needed_words += slot.n_words;
+                }
                 continue;
             }
             let next = state.slots.range((table, start)..(table, rows.end)).next().map_or(rows.end, |(&(_, next), _)| next);
@@ -280,8 +291,8 @@ impl Shared {
         }
     }
 
-    /// Takes memory for a job. Rows for later are given up for it, the last of them first, and then the oldest rows. If the rows
-    /// are for later themselves, their slot is removed instead.
+    /// Takes memory for a job. Rows for later are given up for it, the last of them first, and the oldest of the others only if
+    /// those do not fit. If the rows are for later themselves, their slot is removed instead.
     fn make_room(&self, job: &Job) -> Room {
         loop {
             let n_wakes = self.pool.n_wakes();
@@ -296,13 +307,14 @@ impl Shared {
                 drop(removed);
                 return Room::Lacking;
             }
-            let given_up = state.give_up_one();
+            let given_up = state.give_up_one(self.pool.budget_words());
             drop(state);
             if given_up.is_some() {
                 drop(given_up);
                 continue;
             }
-            // All remaining rows are being copied from or read at the moment. Those that are read can be dropped afterwards.
+            // The memory is that of rows that are being copied from or read at the moment. It is returned, or can be given up
+            // afterwards.
             match self.pool.wait_for(job.n_words, n_wakes) {
                 Waited::Memory(memory) => return Room::Made(memory),
                 Waited::Woken => {}
@@ -372,6 +384,7 @@ impl State {
     fn insert(&mut self, key: (u64, usize), slot: Slot) -> Removed {
         let removed = self.remove(key);
         self.n_words += slot.n_words;
+        self.n_needed_words += slot.needed_words();
         self.slots.insert(key, slot);
         removed
     }
@@ -379,13 +392,15 @@ impl State {
     fn remove(&mut self, key: (u64, usize)) -> Removed {
         let slot = self.slots.remove(&key);
         self.n_words -= slot.as_ref().map_or(0, |slot| slot.n_words);
+        self.n_needed_words -= slot.as_ref().map_or(0, Slot::needed_words);
         (slot, self.pieces.remove(&key.0))
     }
 
-    /// Removes a slot that is in memory: the last one for later, or the oldest.
-    fn give_up_one(&mut self) -> Option<Removed> {
+    /// Removes a slot that is in memory: the last one for later, or the oldest if those that are not for later exceed the budget.
+    fn give_up_one(&mut self, budget_words: usize) -> Option<Removed> {
         let last = self.ready.iter().rposition(|key| self.slots.get(key).is_some_and(|slot| slot.is_later));
-        let key = self.ready.remove(last.unwrap_or(0))?;
+        let oldest = (self.n_needed_words > budget_words).then_some(0);
+        let key = self.ready.remove(last.or(oldest)?)?;
         Some(self.remove(key))
     }
 
