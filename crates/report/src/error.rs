@@ -65,7 +65,9 @@ pub enum Error {
         found: Vec<String>,
     },
     /// A name cannot head a column.
-    #[error("{path}: {found:?} cannot name a column, expected a name without commas, quotes, line ends and not given twice")]
+    #[error(
+        "{path}: {found:?} cannot name a column, expected a name that is not empty, is given once, and has no commas, quotes or line ends"
+    )]
     ColumnName {
         /// The log.
         path: PathBuf,
