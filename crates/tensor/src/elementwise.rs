@@ -42,6 +42,9 @@ pub struct Elementwise {
 
 impl Elementwise {
     /// An operation that computes `expr`, whose input `i` is tensor `i` of those that it is applied to.
+    ///
+    /// # Errors
+    /// Applying the operation returns [`Error::Refused`] if `expr` reads an input that there is not, or more than 7.
     pub const fn new(name: &'static str, expr: Expr) -> Self {
         Self {
             name,

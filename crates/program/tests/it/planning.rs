@@ -174,6 +174,7 @@ fn part_of_a_buffer_is_read_before_it_is_written() {
     assert_eq!(read(&[4..8, 0..2, 2..4], 0..8), Ok(()), "in any order");
     assert_eq!(read(&[2..6, 4..8, 1..7, 3..4], 1..8), Ok(()), "with overlaps");
     assert_eq!(read(&[0..2, 6..8], 6..8), Ok(()), "all that is read");
+    assert_eq!(missing(read(&[], 2..4)), 2);
 }
 
 #[test]
