@@ -23,8 +23,9 @@ use crate::graph::tensor::Tensor;
 /// scale its arguments.
 ///
 /// # Errors
-/// [`Error::Refused`] if there are no shapes. [`Error::Gradient`] names the first gradient that is off by more than `t + t·|expected|`, where `t` is 2e-3 for f32, 1e-2 for
-/// f16 and 8e-2 for bf16, or that is zero everywhere; the first error of what `record` records.
+/// [`Error::Refused`] if there are no shapes; [`Error::Gradient`] names the first gradient that is off by more than
+/// `t + t·|expected|`, where `t` is 2e-3 for f32, 1e-2 for f16 and 8e-2 for bf16, or that is zero everywhere; the first error of
+/// what `record` records.
 /// # Reference
 /// `torch.autograd.gradcheck`; `jax.test_util.check_grads`, which uses random directions as well.
 /// # Examples

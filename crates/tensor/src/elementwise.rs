@@ -6,8 +6,7 @@ use brisk_kernels::{DType, Error as KernelError, Kernel as _, Map, MapInput, Map
 use crate::dims::Reduced;
 use crate::error::Error;
 use crate::graph::backward::Backward;
-use crate::graph::operation::{AutocastRule, Forward, Operation};
-use crate::graph::operation::{check_kernel, check_slope_from_output};
+use crate::graph::operation::{AutocastRule, Forward, Operation, check_kernel, check_slope_from_output};
 use crate::graph::tensor::Tensor;
 use crate::reduce::{broadcast, reduction};
 
@@ -44,7 +43,7 @@ impl Elementwise {
     /// An operation that computes `expr`, whose input `i` is tensor `i` of those that it is applied to.
     ///
     /// # Errors
-    /// Applying the operation returns [`Error::Refused`] if `expr` reads an input that there is not, or more than 7.
+    /// Applying the operation returns [`Error::Refused`] if `expr` reads a missing input, or more than 7 inputs.
     pub const fn new(name: &'static str, expr: Expr) -> Self {
         Self {
             name,
@@ -60,8 +59,8 @@ impl Elementwise {
     /// kept for the backward pass.
     ///
     /// # Errors
-    /// Applying the operation returns [`Error::Refused`] if it has several inputs, or derivatives of
-    /// [`with_derivative`](Self::with_derivative), too.
+    /// Applying the operation returns [`Error::Refused`] if it has several inputs, or also a derivative from
+    /// [`with_derivative`](Self::with_derivative).
     pub fn with_derivative_from_output(mut self, derivative: Expr) -> Self {
         self.from_output = Some(derivative);
         self
@@ -71,8 +70,7 @@ impl Elementwise {
     /// one, which may divide zero by zero or be less accurate. The last one for an input counts.
     ///
     /// # Errors
-    /// Applying the operation returns [`Error::Refused`] if there is no such input, or the derivative reads one that there is
-    /// not.
+    /// Applying the operation returns [`Error::Refused`] if there is no such input, or the derivative reads a missing one.
     pub fn with_derivative(mut self, input: usize, derivative: Expr) -> Self {
         self.derivatives.retain(|(known, _)| *known != input);
         self.derivatives.push((input, derivative));
