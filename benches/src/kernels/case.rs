@@ -76,7 +76,7 @@ impl Case {
     fn check(&self, args: &[Arg], expected: &[Vec<u32>]) -> Result<()> {
         for ((arg, buffer), words) in args.iter().zip(&self.buffers).zip(expected).filter(|((arg, _), _)| arg.access.writes()) {
             let mut found = vec![0_u32; words.len()];
-            let bytes: Vec<u8> = self.device.read(buffer)?;
+            let bytes = self.device.read_bytes(buffer)?;
             cast_slice_mut(&mut found)[..bytes.len()].copy_from_slice(&bytes);
             let place = format!("{} on {}: `{}`", self.name, self.device.info(), arg.name);
             match floats(arg, &found).zip(floats(arg, words)) {

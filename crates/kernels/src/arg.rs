@@ -17,6 +17,11 @@ pub enum Access {
 }
 
 impl Access {
+    /// Whether the kernel needs the argument's previous content.
+    pub const fn reads(self) -> bool {
+        matches!(self, Self::Read | Self::ReadWrite)
+    }
+
     /// Whether the kernel may change the argument.
     pub const fn writes(self) -> bool {
         !matches!(self, Self::Read)

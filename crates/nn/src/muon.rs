@@ -2,6 +2,7 @@ use std::ops::Range;
 use std::panic::Location;
 use std::sync::Arc;
 
+use brisk_kernels::expr::Expr;
 use brisk_kernels::{
     DType, GatherRuns, Interval, Map, MapInput, MapReduce, Number, Reducer, Rule, Runs, ScaleRuns, StepValue, Update,
 };
@@ -200,6 +201,10 @@ impl Muon {
         let is_aligned = runs.len.is_multiple_of(ALIGN);
         // Slices start at multiples of `ALIGN`, as parameters do.
         let directions = if is_aligned { update } else { program.transient("directions", DType::F32, runs.n) };
+        if !is_aligned {
+            // What lies between the matrices.
+            program.push(Map::flat(runs.n, Expr::constant(0.0)), &[directions])?;
+        }
         let mut parts = Vec::with_capacity(runs.starts.len());
         for (run, &start) in runs.starts.iter().enumerate() {
             let at = if is_aligned { run * runs.len } else { start };

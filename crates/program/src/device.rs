@@ -14,7 +14,6 @@ pub(crate) mod select;
 pub(crate) mod uploads;
 
 use std::fmt;
-use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use brisk_kernels::bytemuck::{self, Pod};
@@ -200,13 +199,12 @@ impl Device {
     /// is read first, which waits for all runs so far.
     ///
     /// # Errors
-    /// As [`write`](Self::write); [`Error::HostLen`] if `values` reach beyond the buffer.
+    /// As [`write`](Self::write); [`Error::HostRange`] if `values` reach beyond the buffer.
     pub fn write_at<T: Pod>(&self, persistent: &Persistent, start: usize, values: &[T]) -> Result<(), Error> {
         check_host_type::<T>(persistent)?;
         let bytes = bytemuck::cast_slice(values);
-        let start = start.saturating_mul(persistent.dtype().size_bytes());
-        check_host_range(persistent, start..start.saturating_add(bytes.len()))?;
-        self.write_bytes_at(persistent, start, bytes)
+        let start_bytes = check_host_range(persistent, start, bytes.len())?;
+        self.write_bytes_at(persistent, start_bytes, bytes)
     }
 
     /// Staging memory for values that are written repeatedly: `n_slots` slots of `slot_bytes` each. With two slots the host can
@@ -247,12 +245,16 @@ impl Device {
         self.executor().memory().is_written(persistent)
     }
 
-    /// The values of a persistent buffer, after all runs so far: zeros if it was never written. They are reinterpreted as `T`, so
-    /// f32 can be read as its bits in u32.
+    /// The values of a persistent buffer, after all runs so far: zeros if it was never written. For their bits, use
+    /// [`read_bytes`](Self::read_bytes).
     ///
+    /// # Dtypes
+    /// As [`write`](Self::write).
     /// # Errors
-    /// As [`write`](Self::write); [`Error::HostLen`] if its bytes are not a multiple of the size of `T`.
+    /// As [`write`](Self::write); [`Error::HostLen`] if its bytes are not a multiple of the size of `T`; [`Error::HostMemory`].
     pub fn read<T: Pod>(&self, persistent: &Persistent) -> Result<Vec<T>, Error> {
+        check_host_type::<T>(persistent)?;
+        check_host_memory(persistent)?;
         let size = size_of::<T>();
         if size == 0 || !persistent.len_bytes().is_multiple_of(size) {
             return Err(host_len(persistent, size));
@@ -268,6 +270,7 @@ impl Device {
     /// # Errors
     /// As [`read`](Self::read); [`Error::HostLen`] if `values` has another number of bytes than the buffer.
     pub fn read_into<T: Pod>(&self, persistent: &Persistent, values: &mut [T]) -> Result<(), Error> {
+        check_host_type::<T>(persistent)?;
         let bytes = bytemuck::cast_slice_mut(values);
         if bytes.len() != persistent.len_bytes() {
             return Err(host_len(persistent, bytes.len()));
@@ -280,6 +283,7 @@ impl Device {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn read_bytes(&self, persistent: &Persistent) -> Result<Vec<u8>, Error> {
+        check_host_memory(persistent)?;
         let mut bytes = vec![0; persistent.len_bytes()];
         self.read_bytes_into(persistent, &mut bytes)?;
         Ok(bytes)
@@ -338,9 +342,21 @@ fn check_host_len(persistent: &Persistent, found_bytes: usize) -> Result<(), Err
     if found_bytes == persistent.len_bytes() { Ok(()) } else { Err(host_len(persistent, found_bytes)) }
 }
 
-/// Checks that a range of bytes lies within the buffer.
-pub(crate) fn check_host_range(persistent: &Persistent, bytes: Range<usize>) -> Result<(), Error> {
-    if bytes.end <= persistent.len_bytes() { Ok(()) } else { Err(host_len(persistent, bytes.end)) }
+/// The byte at which element `start` is, if `len_bytes` from there on lie within the buffer.
+pub(crate) fn check_host_range(persistent: &Persistent, start: usize, len_bytes: usize) -> Result<usize, Error> {
+    let start_bytes = start.saturating_mul(persistent.dtype().size_bytes());
+    if start_bytes.saturating_add(len_bytes) <= persistent.len_bytes() {
+        return Ok(start_bytes);
+    }
+    let (buffer, len, dtype) = (persistent.name().to_owned(), persistent.len(), persistent.dtype());
+    Err(Error::HostRange { buffer, len, dtype, start, found_bytes: len_bytes })
+}
+
+/// Checks that the host has memory for the values of the buffer, since a failed allocation would end the process.
+fn check_host_memory(persistent: &Persistent) -> Result<(), Error> {
+    let len_bytes = persistent.len_bytes();
+    let reserved = Vec::<u8>::new().try_reserve_exact(len_bytes);
+    reserved.map_err(|_| Error::HostMemory { buffer: persistent.name().to_owned(), len_bytes })
 }
 
 fn host_len(persistent: &Persistent, found_bytes: usize) -> Error {

@@ -70,9 +70,9 @@ pub enum Error {
         /// The second argument.
         arg: &'static str,
     },
-    /// A transient buffer is read before any kernel of the program wrote it.
+    /// An element of a transient buffer is read before any kernel of the program wrote it.
     #[error(
-        "{program}: kernel `{kernel}` reads transient `{buffer}` as `{arg}` before any kernel wrote it; use a persistent buffer for values from outside"
+        "{program}: kernel `{kernel}` reads transient `{buffer}` as `{arg}` before any kernel wrote element {element} of it; use a persistent buffer for values from outside"
     )]
     ReadBeforeWrite {
         /// The program.
@@ -83,6 +83,8 @@ pub enum Error {
         arg: &'static str,
         /// The buffer.
         buffer: String,
+        /// The first element that was not written.
+        element: usize,
     },
     /// A slice belongs to another program.
     #[error(
@@ -178,9 +180,9 @@ pub enum Error {
         /// The buffer.
         buffer: String,
     },
-    /// Host values of another length or type than the buffer.
+    /// Host values of another length than the buffer.
     #[error(
-        "`{buffer}` holds {expected_bytes} bytes ({len} x {dtype:?}), the host side has {found_bytes}; give as many values of that type"
+        "`{buffer}` holds {expected_bytes} bytes ({len} x {dtype:?}), the values on the host have {found_bytes}; give as many values of that type"
     )]
     HostLen {
         /// The buffer.
@@ -194,9 +196,33 @@ pub enum Error {
         /// Bytes on the host.
         found_bytes: usize,
     },
+    /// Host values for elements that the buffer does not have.
+    #[error(
+        "`{buffer}` holds {len} x {dtype:?}, and {found_bytes} bytes from element {start} on reach beyond the last; start earlier, or give fewer values"
+    )]
+    HostRange {
+        /// The buffer.
+        buffer: String,
+        /// Its elements.
+        len: usize,
+        /// Its type.
+        dtype: DType,
+        /// The first element that would be written.
+        start: usize,
+        /// Bytes on the host.
+        found_bytes: usize,
+    },
+    /// There is no memory on the host for the values of a buffer.
+    #[error("the {len_bytes} bytes of `{buffer}` do not fit in the memory of the host, so they cannot be read there")]
+    HostMemory {
+        /// The buffer.
+        buffer: String,
+        /// Its bytes.
+        len_bytes: usize,
+    },
     /// Host values of a type that the buffer does not hold.
     #[error(
-        "`{buffer}` holds {dtype:?}, which is `{expected}` on the host, found `{found}`; convert the values, or give the buffer another dtype"
+        "`{buffer}` holds {dtype:?}, which is `{expected}` on the host, found `{found}`; convert the values, give the buffer another dtype, or use bytes (`read_bytes`, `write_bytes`)"
     )]
     HostType {
         /// The buffer.
@@ -210,7 +236,7 @@ pub enum Error {
     },
     /// A program reads a [required](crate::Persistent::required) buffer that has never been written on the device.
     #[error(
-        "{program}: kernel `{kernel}` reads `{buffer}`, to which nothing has been written on `{device}`; write its values before the first run, with `write_initial` of what it belongs to or with `Device::write`"
+        "{program}: kernel `{kernel}` reads `{buffer}`, to which nothing has been written on `{device}`; write its values before the first run, such as with `Device::write`, or as the documentation of the model that it belongs to says"
     )]
     Unwritten {
         /// The program.

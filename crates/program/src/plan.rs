@@ -11,6 +11,7 @@ mod tests;
 
 use std::collections::HashSet;
 use std::fmt;
+use std::ops::Range;
 
 use brisk_kernels::Access;
 
@@ -66,7 +67,8 @@ impl Program {
     /// Lays out the transients and adds up the memory, without a device.
     ///
     /// # Errors
-    /// [`Error::ReadBeforeWrite`] if a transient is read before it is written.
+    /// [`Error::ReadBeforeWrite`] if a kernel reads a transient of which an element has not been written, or a host step one of
+    /// which none has.
     pub fn plan(&self) -> Result<Plan, Error> {
         Plan::new(self)
     }
@@ -74,7 +76,7 @@ impl Program {
 
 impl Plan {
     pub(crate) fn new(program: &Program) -> Result<Self, Error> {
-        let Used { buffers, transients } = Used::of(program)?;
+        let Used { buffers, transients, .. } = Used::of(program)?;
         let layout = lay_out(&transients);
         let name = |&i: &usize| program.buffers()[buffers[i]].name.clone();
         let slots = layout
@@ -181,6 +183,29 @@ struct Used {
     /// The index of each among the program's buffers.
     buffers: Vec<usize>,
     transients: Vec<Transient>,
+    /// The bytes of each that have been written so far.
+    written: Vec<Written>,
+}
+
+/// Ranges of bytes that do not touch each other, in order.
+#[derive(Debug, Default)]
+struct Written(Vec<Range<usize>>);
+
+impl Written {
+    fn add(&mut self, bytes: &Range<usize>) {
+        let Self(ranges) = self;
+        let first = ranges.partition_point(|range| range.end < bytes.start);
+        let end = ranges.partition_point(|range| range.start <= bytes.end);
+        let joined = ranges[first..end].iter().fold(bytes.clone(), |a, b| a.start.min(b.start)..a.end.max(b.end));
+        ranges.splice(first..end, [joined]);
+    }
+
+    /// The first of `bytes` that has not been written.
+    fn first_missing(&self, bytes: &Range<usize>) -> Option<usize> {
+        let range = self.0.iter().find(|range| range.contains(&bytes.start));
+        let missing = range.map_or(bytes.start, |range| range.end);
+        (missing < bytes.end).then_some(missing)
+    }
 }
 
 impl Used {
@@ -196,14 +221,25 @@ impl Used {
                 }
                 let index = match index_of[arg.buffer] {
                     Some(index) => index,
-                    None if needs_value(arg.access) => return Err(read_before_write(program, step, arg.name, &buffer.name)),
                     None => {
                         used.buffers.push(arg.buffer);
+                        used.written.push(Written::default());
                         let life = Life { first: now, last: now };
                         used.transients.push(Transient { len_bytes: placed_bytes(buffer), life, apart: vec![] });
                         *index_of[arg.buffer].insert(used.transients.len() - 1)
                     }
                 };
+                let written = &used.written[index];
+                // A host step reads elements of its choice.
+                if arg.access.reads()
+                    && (step.host.is_none() || written.0.is_empty())
+                    && let Some(missing) = written.first_missing(&arg.bytes)
+                {
+                    return Err(read_before_write(program, step, arg.name, buffer, missing));
+                }
+                if arg.access.writes() {
+                    used.written[index].add(&arg.bytes);
+                }
                 used.transients[index].life.last = now;
                 given.push((index, arg.access));
             }
@@ -224,11 +260,7 @@ impl Used {
     }
 }
 
-fn needs_value(access: Access) -> bool {
-    matches!(access, Access::Read | Access::ReadWrite)
-}
-
-fn read_before_write(program: &Program, step: &Step, arg: &'static str, buffer: &str) -> Error {
-    let (program, kernel, buffer) = (program.name().to_owned(), step.kernel.name(), buffer.to_owned());
-    Error::ReadBeforeWrite { program, kernel, arg, buffer }
+fn read_before_write(program: &Program, step: &Step, arg: &'static str, buffer: &Buffer, missing_byte: usize) -> Error {
+    let (program, kernel, element) = (program.name().to_owned(), step.kernel.name(), missing_byte / buffer.dtype.size_bytes());
+    Error::ReadBeforeWrite { program, kernel, arg, buffer: buffer.name.clone(), element }
 }

@@ -3,6 +3,7 @@
 use brisk_kernels::expr::Expr;
 
 use crate::elementwise::{Elementwise, binary, unary};
+use crate::error::Error;
 use crate::graph::operation::AutocastRule;
 use crate::graph::tensor::Tensor;
 
@@ -174,7 +175,7 @@ impl Tensor {
     #[track_caller]
     pub fn relu(&self) -> Self {
         let y = Expr::input(0);
-        self.graph().apply(Elementwise::new("relu", y.relu()).with_derivative_from_output(y.gt(0.0)), &[self])
+        self.graph().apply(Elementwise::new("relu", y.relu()).with_derivative_from_output(y.le(0.0).select(0.0, 1.0)), &[self])
     }
 
     /// `x` above 0, else `negative_slope · x`.
@@ -201,9 +202,16 @@ impl Tensor {
         self.steep("softplus", |x| x.softplus())
     }
 
-    /// `x` limited to `low..=high`, with slope 0 at the limits; NaN stays NaN.
+    /// `x` limited to `low..=high`, with slope 0 at the limits; NaN stays NaN. A limit may be infinite.
+    ///
+    /// # Errors
+    /// [`Error::Refused`](crate::Error::Refused) if a limit is NaN.
     #[track_caller]
     pub fn clamp(&self, low: f32, high: f32) -> Self {
+        if let Some((name, _)) = [("low", low), ("high", high)].into_iter().find(|(_, limit)| limit.is_nan()) {
+            let (found, expected) = (format!("{name} = NaN"), "a number, which may be infinite");
+            return self.refused(Error::Refused { op: "clamp", found, expected }, self.shape());
+        }
         unary(self, "clamp", |x| x.clamp(low, high))
     }
 

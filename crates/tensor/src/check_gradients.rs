@@ -23,8 +23,9 @@ use crate::graph::tensor::Tensor;
 /// scale its arguments.
 ///
 /// # Errors
-/// [`Error::Gradient`] names the first gradient that is off by more than `t + t·|expected|`, where `t` is 2e-3 for f32, 1e-2 for
-/// f16 and 8e-2 for bf16, or that is zero everywhere; the first error of what `record` records.
+/// [`Error::Refused`] if there are no shapes; [`Error::Gradient`] names the first gradient that is off by more than
+/// `t + t·|expected|`, where `t` is 2e-3 for f32, 1e-2 for f16 and 8e-2 for bf16, or that is zero everywhere; the first error of
+/// what `record` records.
 /// # Reference
 /// `torch.autograd.gradcheck`; `jax.test_util.check_grads`, which uses random directions as well.
 /// # Examples
@@ -34,7 +35,12 @@ use crate::graph::tensor::Tensor;
 /// check_gradients(&[&[4, 3], &[2, 3]], |_, p| p[0].linear(&p[1], None, Activation::tanh()))?;
 /// # Ok::<(), brisk_tensor::Error>(())
 /// ```
+#[track_caller]
 pub fn check_gradients(shapes: &[&[usize]], record: impl Fn(&Graph, &[Tensor]) -> Tensor) -> Result<(), Error> {
+    if shapes.is_empty() {
+        let (found, expected) = ("no shapes".to_owned(), "the shape of at least one parameter");
+        return Err(Error::Refused { op: "check_gradients", found, expected });
+    }
     let function = Function::new(shapes, Storage::Parameters(DType::F32), &record)?;
     compare(&function, &function, DType::F32)?;
     for (dtype, precision) in [(DType::F16, Precision::F16), (DType::Bf16, Precision::Bf16)] {
@@ -154,6 +160,7 @@ struct Function {
 }
 
 impl Function {
+    #[track_caller]
     fn new(shapes: &[&[usize]], storage: Storage, record: impl Fn(&Graph, &[Tensor]) -> Tensor) -> Result<Self, Error> {
         let mut len = 0_usize;
         let ranges: Vec<Range<usize>> = shapes

@@ -31,7 +31,8 @@ impl Tensor {
     /// A mean divides by the sum of the rows' weights, each times the weight of its class. A target that is not a class makes the
     /// loss NaN.
     /// # Errors
-    /// [`Error::Shape`], [`Error::ForeignTensor`]; [`Error::Program`] if `target` is not u32, or for a smoothing outside 0 to 1.
+    /// [`Error::Shape`], [`Error::ForeignTensor`]; [`Error::Dtype`] if `target` is not u32; [`Error::Program`] for a smoothing
+    /// outside 0 to 1.
     /// # Reference
     /// `torch.nn.functional.cross_entropy`.
     #[track_caller]
@@ -70,6 +71,7 @@ impl Operation for CrossEntropy {
             input.check_len(NAME, arg, inputs[0].shape(), len)?;
         }
         check_kernel(self)?;
+        inputs[1].check_codes(NAME, "target")?;
         Ok(Vec::new())
     }
 

@@ -1,13 +1,12 @@
 //! Elementwise operations with broadcasting, as expressions.
 
 use brisk_kernels::expr::Expr;
-use brisk_kernels::{DType, Map, MapInput, MapOutput, MapReduce, Reducer, broadcast_shapes};
+use brisk_kernels::{DType, Error as KernelError, Kernel as _, Map, MapInput, MapOutput, MapReduce, Reducer, broadcast_shapes};
 
 use crate::dims::Reduced;
 use crate::error::Error;
 use crate::graph::backward::Backward;
-use crate::graph::operation::check_kernel;
-use crate::graph::operation::{AutocastRule, Forward, Operation};
+use crate::graph::operation::{AutocastRule, Forward, Operation, check_kernel, check_slope_from_output};
 use crate::graph::tensor::Tensor;
 use crate::reduce::{broadcast, reduction};
 
@@ -42,6 +41,9 @@ pub struct Elementwise {
 
 impl Elementwise {
     /// An operation that computes `expr`, whose input `i` is tensor `i` of those that it is applied to.
+    ///
+    /// # Errors
+    /// Applying the operation returns [`Error::Refused`] if `expr` reads a missing input, or more than 7 inputs.
     pub const fn new(name: &'static str, expr: Expr) -> Self {
         Self {
             name,
@@ -55,14 +57,22 @@ impl Elementwise {
 
     /// Sets the derivative of a function of one input as an expression of the *output*, as input 0. The input then need not be
     /// kept for the backward pass.
+    ///
+    /// # Errors
+    /// Applying the operation returns [`Error::Refused`] if it has several inputs, or also a derivative from
+    /// [`with_derivative`](Self::with_derivative).
     pub fn with_derivative_from_output(mut self, derivative: Expr) -> Self {
         self.from_output = Some(derivative);
         self
     }
 
     /// Sets the derivative with respect to input `input` to `derivative`, an expression of the inputs, in place of the symbolic
-    /// one, which may divide zero by zero or be less accurate.
+    /// one, which may divide zero by zero or be less accurate. The last one for an input counts.
+    ///
+    /// # Errors
+    /// Applying the operation returns [`Error::Refused`] if there is no such input, or the derivative reads a missing one.
     pub fn with_derivative(mut self, input: usize, derivative: Expr) -> Self {
+        self.derivatives.retain(|(known, _)| *known != input);
         self.derivatives.push((input, derivative));
         self
     }
@@ -77,6 +87,38 @@ impl Elementwise {
     fn derivative(&self, i: usize) -> Expr {
         let given = self.derivatives.iter().find(|(input, _)| *input == i);
         given.map_or_else(|| self.expr.derivative(i), |(_, derivative)| derivative.clone())
+    }
+
+    /// Checks the derivatives that were given.
+    fn check_derivatives(&self, n_inputs: usize) -> Result<(), Error> {
+        let refused = |found, expected| Err(Error::Refused { op: self.name, found, expected });
+        if let Some(slope) = &self.from_output {
+            check_slope_from_output(self.name, slope)?;
+            if n_inputs != 1 {
+                let found = format!("the derivative `{slope}` from the output, and {n_inputs} inputs");
+                return refused(found, "one input, or the derivative for each by `with_derivative`");
+            }
+            if let Some((_, other)) = self.derivatives.first() {
+                return refused(format!("the derivatives `{slope}` from the output and `{other}` from the input"), "one of them");
+            }
+        }
+        if let Some((input, slope)) = self.derivatives.iter().find(|(input, _)| *input >= n_inputs) {
+            return refused(format!("the derivative `{slope}` for input {input} (number of inputs: {n_inputs})"), "an input");
+        }
+        match self.derivatives.iter().find(|(_, slope)| slope.n_inputs() > n_inputs) {
+            Some((_, slope)) => {
+                refused(format!("the derivative `{slope}` (number of inputs: {n_inputs})"), "an expression of the inputs")
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Checks a kernel of the operation, in whose name it is refused.
+    fn check_map(&self, kernel: &Map) -> Result<(), Error> {
+        kernel.check().map_err(|error| match error {
+            KernelError::Unsupported { found, expected, .. } => Error::Refused { op: self.name, found, expected },
+            error => brisk_program::Error::from(error).into(),
+        })
     }
 
     /// Sets the rule for autocast, which is [`AutocastRule::Promote`] by default.
@@ -127,9 +169,10 @@ impl Operation for Elementwise {
             }
         }
         if self.expr.n_inputs() > inputs.len() {
-            let found = format!("{} inputs for `{}`", inputs.len(), self.expr);
-            return Err(Error::Refused { op: self.name, found, expected: "a tensor for each input of the expression" });
+            let found = format!("the expression `{}` (number of inputs: {})", self.expr, inputs.len());
+            return Err(Error::Refused { op: self.name, found, expected: "a tensor for each input that it reads" });
         }
+        self.check_derivatives(inputs.len())?;
         let shapes: Vec<&[usize]> = inputs.iter().map(|input| input.shape()).collect();
         let mut shape = inputs.first().map_or(Vec::new(), |input| input.shape().to_vec());
         for (i, other) in shapes.iter().enumerate().skip(1) {
@@ -142,7 +185,7 @@ impl Operation for Elementwise {
                 found: other.to_vec(),
             })?;
         }
-        check_kernel(&self.kernel(&shape, &shapes).0)?;
+        self.check_map(&self.kernel(&shape, &shapes).0)?;
         Ok(shape)
     }
 
@@ -183,6 +226,7 @@ impl Elementwise {
         let grad = slope.times_gradient(&dy);
         let all: Vec<&[usize]> = shapes.iter().map(Vec::as_slice).chain([shape, shape]).collect();
         let (kernel, read) = of_read_inputs(&grad, shape, &all);
+        self.check_map(&kernel)?;
         let args: Vec<_> = read
             .into_iter()
             .map(|number| match number {

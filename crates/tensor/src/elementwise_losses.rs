@@ -37,9 +37,11 @@ impl Tensor {
         let settings = [("beta", beta, Interval::NonNegative)];
         self.loss_with("smooth_l1_loss", &settings, target, reduction, |x, target| {
             let distance = (x - target).abs();
-            // With a beta of 0 there is no curve.
-            let curve = if beta > 0.0 { 0.5 / beta } else { 0.0 };
-            distance.lt(beta).select(distance.powi(2) * curve, &distance - 0.5 * beta)
+            if beta == 0.0 {
+                return distance;
+            }
+            // NaN is in the curve, where its gradient is NaN, too.
+            distance.ge(beta).select(&distance - 0.5 * beta, distance.powi(2) * (0.5 / beta))
         })
     }
 
@@ -51,7 +53,8 @@ impl Tensor {
     pub fn huber_loss(&self, target: &Self, delta: f32, reduction: LossReduction) -> Self {
         self.loss_with("huber_loss", &[("delta", delta, Interval::Positive)], target, reduction, |x, target| {
             let distance = (x - target).abs();
-            distance.le(delta).select(distance.powi(2) * 0.5, (&distance - 0.5 * delta) * delta)
+            // NaN is in the curve, where its gradient is NaN, too.
+            distance.gt(delta).select((&distance - 0.5 * delta) * delta, distance.powi(2) * 0.5)
         })
     }
 
@@ -94,14 +97,14 @@ impl Tensor {
         })
     }
 
-    /// `target (log target - x)` of log-probabilities `x` and target probabilities; 0 where the target is 0. A mean divides by
-    /// the number of elements.
+    /// `target (log target - x)` of log-probabilities `x` and target probabilities; 0 where the target is 0, NaN where it is
+    /// negative. A mean divides by the number of elements.
     ///
     /// # Reference
     /// `torch.nn.functional.kl_div`.
     #[track_caller]
     pub fn kl_div(&self, target: &Self, reduction: LossReduction) -> Self {
-        self.loss("kl_div", target, reduction, |x, target| target.gt(0.0).select(&target * (target.log() - x), 0.0))
+        self.loss("kl_div", target, reduction, |x, target| Expr::eq(&target, 0.0).select(0.0, &target * (target.log() - x)))
     }
 
     /// `e^x - target x` of log-rates `x` and counts: the negative log-likelihood of a Poisson distribution, without the term of

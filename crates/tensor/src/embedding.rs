@@ -17,8 +17,8 @@ impl Tensor {
     /// # Dtypes
     /// `index` u32, such as the result of [`Graph::gather_categories`](crate::Graph::gather_categories), or a bound buffer.
     /// # Errors
-    /// [`Error::Shape`], [`Error::ForeignTensor`]; [`Error::Program`] for codes that are not u32, a padding entry or a column
-    /// that does not exist.
+    /// [`Error::Shape`], [`Error::ForeignTensor`]; [`Error::Dtype`] for codes that are not u32; [`Error::Program`] for a padding
+    /// entry or a column that does not exist.
     /// # Reference
     /// `torch.nn.functional.embedding`, which refuses codes beyond the table.
     #[track_caller]
@@ -71,6 +71,7 @@ impl Operation for Lookup {
         if inputs[1].shape().len() != 1 {
             inputs[1].matrix(NAME, "index")?;
         }
+        inputs[1].check_codes(NAME, "index")?;
         check_kernel(&self.kernel([n_entries, dim]))?;
         // Checked here too, so that a padding entry that does not exist is refused without a backward pass.
         check_kernel(&self.grad_kernel([n_entries, dim]))?;

@@ -138,6 +138,16 @@ pub enum Error {
         /// The graph.
         graph: String,
     },
+    /// A value that a gradient is computed from has been overwritten.
+    #[error(
+        "backward: the gradient of `{op}` is computed from {what}, which a kernel recorded after it has overwritten; record that kernel after the backward pass, or let it write to another buffer"
+    )]
+    Overwritten {
+        /// The operation.
+        op: &'static str,
+        /// The value.
+        what: String,
+    },
     /// A query about anomalies in a graph that does not detect them.
     #[error("{op}: the graph `{graph}` does not detect anomalies; call `Graph::detect_anomaly` before anything is recorded")]
     NotDetecting {

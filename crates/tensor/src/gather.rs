@@ -19,7 +19,7 @@ impl Tensor {
     /// `index` u32.
     /// # Errors
     /// [`Error::Shape`] if there is no such dimension, or a length along another dimension differs; [`Error::ForeignTensor`];
-    /// [`Error::Program`] for an index that is not u32.
+    /// [`Error::Dtype`] for an index that is not u32.
     /// # Reference
     /// `torch.gather`, which refuses indices beyond the last.
     /// # Examples
@@ -100,6 +100,7 @@ impl Operation for Pick {
             let expected = format!("{x:?}, the shape of `x`, except along dimension {}", self.dim);
             return Err(Error::Shape { op: self.name, arg: "index", expected, found: index.to_vec() });
         }
+        inputs[1].check_codes(self.name, "index")?;
         check_kernel(&self.kernel(x, index))?;
         Ok(index.to_vec())
     }

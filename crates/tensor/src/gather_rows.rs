@@ -13,8 +13,7 @@ impl Tensor {
     /// `index` u32.
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) for a single number, or entries without elements;
-    /// [`Error::ForeignTensor`](crate::Error::ForeignTensor); [`Error::Program`](crate::Error::Program) for an index that is not
-    /// u32.
+    /// [`Error::ForeignTensor`](crate::Error::ForeignTensor); [`Error::Dtype`](crate::Error::Dtype) for an index that is not u32.
     /// # Cost
     /// That of an [`embedding`](Self::embedding), as is that of its gradient, which compares indices with one another if there
     /// are many entries.

@@ -23,7 +23,8 @@ use std::panic::Location;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use brisk_kernels::{DType, Kernel, bytemuck};
+use brisk_kernels::expr::Expr;
+use brisk_kernels::{DType, Kernel, Map, bytemuck};
 use brisk_program::{Device, Executable, Persistent, Program, Rewrite, Slice};
 use half::{bf16, f16};
 
@@ -187,7 +188,8 @@ impl Graph {
     /// Binds the elements of `range` of two persistent buffers as a parameter and its gradient.
     ///
     /// The backward pass overwrites the gradient; it does not add to the old values. Binding the same parameter again gives the
-    /// same tensor, whose gradient is that of all its uses.
+    /// same tensor, whose gradient is that of all its uses. The gradient of a parameter that is bound after the backward pass is
+    /// 0.
     ///
     /// # Dtypes
     /// Both f32, f16 or bf16, not necessarily the same: the gradient is written in the dtype of its buffer.
@@ -232,13 +234,25 @@ impl Graph {
                 let expected = "separate gradients, of which each is written, or no gradient for one of them (`Graph::part`)";
                 self.failed(Error::Refused { op: "parameter", found, expected }, value.dtype(), shape)
             }
-            None => self.add_node(Node { is_parameter: true, wants_grad: grad.is_some(), grad, ..Node::of(value, shape) }),
+            None => {
+                // No backward pass writes it, and its buffer may have the gradient of another graph.
+                if let Some(grad) = grad.filter(|grad| self.is_after_backward() && !grad.is_empty()) {
+                    self.push(Map::flat(grad.len(), Expr::constant(0.0)), &[grad]);
+                }
+                self.add_node(Node { is_parameter: true, wants_grad: grad.is_some(), grad, ..Node::of(value, shape) })
+            }
         }
     }
 
     /// The parameter whose gradient overlaps `grad`.
     fn overlapping(&self, grad: Slice) -> Option<usize> {
         self.inner().nodes.iter().position(|node| node.grad.is_some_and(|other| other.overlaps(grad)))
+    }
+
+    /// Whether no further backward pass can follow.
+    fn is_after_backward(&self) -> bool {
+        let inner = self.inner();
+        inner.went_back && !inner.accumulates
     }
 
     fn is_parameter_of(&self, id: usize, value: Slice, grad: Option<Slice>) -> bool {
@@ -318,10 +332,13 @@ impl Graph {
 
     #[track_caller]
     fn constant_of(&self, persistent: Persistent, bytes: &[u8], shape: &[usize]) -> Tensor {
-        let tensor = self.tensor(&persistent, shape);
-        if !tensor.is_failed() {
-            self.inner_mut().constants.push((persistent, bytes.into()));
+        if n_elements(shape) != Some(persistent.len()) {
+            let (expected, found) = (format!("as many elements as shape {shape:?} has"), vec![persistent.len()]);
+            let error = Error::Shape { op: "constant", arg: "values", expected, found };
+            return self.failed(error, persistent.dtype(), shape);
         }
+        let tensor = self.tensor(&persistent, shape);
+        self.inner_mut().constants.push((persistent, bytes.into()));
         tensor
     }
 
@@ -345,7 +362,8 @@ impl Graph {
     /// # Errors
     /// The first error of the graph, as [`check`](Self::check); [`Error::NoTape`], [`Error::LossNotScalar`],
     /// [`Error::BackwardTwice`], [`Error::NothingToTrain`], [`Error::ForeignTensor`], after which the graph is as before. An
-    /// error of an operation's backward pass is also kept as that of the graph.
+    /// error of an operation's backward pass is also kept as that of the graph, as is [`Error::Overwritten`], if a kernel that
+    /// was recorded after an operation has overwritten values that its gradient is computed from.
     #[track_caller]
     pub fn backward(&self, loss: &Tensor) -> Result<(), Error> {
         self.check()?;
@@ -398,7 +416,7 @@ impl Graph {
         if inner.mode == Mode::Inference {
             return Err(Error::NoTape { graph });
         }
-        if inner.went_back && !inner.accumulates {
+        if self.is_after_backward() {
             return Err(Error::BackwardTwice { graph });
         }
         if inner.nodes[y.id()].wants_grad { Ok(()) } else { Err(Error::NothingToTrain { graph }) }

@@ -72,9 +72,9 @@ impl Spread {
         self.reduction(Reducer::Mean, x - first, result, shape, self.inputs(shape).into())
     }
 
-    /// One over the degrees of freedom. Without any the result is 0/0 or a number over 0, as in PyTorch.
-    fn scale(&self, shape: &[usize]) -> f32 {
-        1.0 / self.dims.n(shape).saturating_sub(self.correction) as f32
+    /// The degrees of freedom. They may be negative: then, as in PyTorch, the result is divided by 0, and its gradient by them.
+    fn degrees(&self, shape: &[usize]) -> f64 {
+        self.dims.n(shape) as f64 - self.correction as f64
     }
 }
 
@@ -103,7 +103,7 @@ impl Operation for Spread {
         let mean = forward.transient("mean", DType::F32, y.len());
         forward.push(self.mean(&shape), &[x, x, mean])?;
         let [of_x, first, of_mean, variance] = [0, 1, 2, 0].map(Expr::input);
-        let square = (of_x - first - of_mean).powi(2) * self.scale(&shape);
+        let square = (of_x - first - of_mean).powi(2) * (1.0 / self.degrees(&shape).max(0.0)) as f32;
         let [elements, first] = self.inputs(&shape);
         let inputs = vec![elements, first, MapInput::new(&self.dims.kept_shape(&shape), DType::F32)];
         let result = if self.is_root { variance.sqrt() } else { variance };
@@ -116,7 +116,7 @@ impl Operation for Spread {
         let shape = backward.shape(0).to_vec();
         let (dy, x, y, mean) = (backward.grad(), backward.input(0), backward.output(), backward.saved(0));
         let [of_dy, of_x, first, of_mean, of_y] = [0, 1, 2, 3, 4].map(Expr::input);
-        let slope = of_dy * (of_x - first - of_mean) * self.scale(&shape);
+        let slope = of_dy * (of_x - first - of_mean) * (1.0 / self.degrees(&shape)) as f32;
         let [elements, first] = self.inputs(&shape);
         let kept = MapInput::new(&self.dims.kept_shape(&shape), DType::F32);
         let mut inputs = vec![kept.clone(), elements, first, kept.clone()];

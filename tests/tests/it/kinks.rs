@@ -1,7 +1,7 @@
 //! Values and gradients at kinks, poles and infinities, on both executors and in 16 bits. The expected values are PyTorch's.
 
 use brisk_program::Device;
-use brisk_tensor::{CrossEntropyOptions, DType, Error, Graph, Persistent, Tensor};
+use brisk_tensor::{CrossEntropyOptions, DType, Error, Graph, LossReduction, Persistent, Tensor};
 
 use crate::gpu::{cpu, gpu};
 
@@ -85,6 +85,7 @@ fn roots_powers_and_logarithms() -> Result<(), Error> {
     check("pow 2.0", |x| x.map(|x| x.powf(2.0)), &[1, 2], &[0.0, 4.0], &[0.0, 16.0], &[0.0, 16.0])?;
     check("pow 3.0", |x| x.map(|x| x.powf(3.0)), &[1, 2], &[0.0, 4.0], &[0.0, 64.0], &[0.0, 96.0])?;
     check("pow -1.0", |x| x.map(|x| x.powf(-1.0)), &[1, 2], &[0.0, 4.0], &[INF, 0.25], &[-INF, -0.125])?;
+    check("pow -2.0", |x| x.map(|x| x.powf(-2.0)), &[1, 2], &[0.0, 4.0], &[INF, 0.0625], &[-INF, -0.0625])?;
     check("pow 1.5", |x| x.map(|x| x.powf(1.5)), &[1, 2], &[0.0, 4.0], &[0.0, 8.0], &[0.0, 6.0])?;
     Ok(())
 }
@@ -172,6 +173,8 @@ fn activations() -> Result<(), Error> {
     check("abs", |x| x.abs(), &[1, 3], &[0.0, -0.0, 1.0], &[0.0, 0.0, 1.0], &[0.0, 0.0, 3.0])?;
     check("clamp", |x| x.clamp(0.0, 1.0), &[1, 3], &[0.0, 1.0, 2.0], &[0.0, 1.0, 1.0], &[0.0, 0.0, 0.0])?;
     check("relu", |x| x.relu(), &[1, 3], &[0.0, -INF, INF], &[0.0, 0.0, INF], &[0.0, 0.0, 3.0])?;
+    check("relu of NaN", |x| x.relu(), &[1, 2], &[1.0, NAN], &[1.0, NAN], &[1.0, 2.0])?;
+    check("elu", |x| x.map(|x| x.elu(1.0)), &[1, 3], &[0.0, -INF, NAN], &[0.0, -1.0, NAN], &[1.0, 0.0, 3.0])?;
     check(
         "layer_norm of a constant",
         |x| x.layer_norm(None, None, 1e-5),
@@ -186,6 +189,14 @@ fn activations() -> Result<(), Error> {
     check("tanh", |x| x.tanh(), &[1, 3], &[0.0, -INF, INF], &[0.0, -1.0, 1.0], &[1.0, 0.0, 0.0])?;
     check("exp", |x| x.exp(), &[1, 3], &[0.0, -INF, INF], &[1.0, 0.0, INF], &[1.0, 0.0, INF])?;
     Ok(())
+}
+
+#[test]
+fn losses_of_nan() -> Result<(), Error> {
+    let huber = |x: &Tensor| x.huber_loss(&x.graph().constant("target", &[0.0; 3], &[1, 3]), 1.0, LossReduction::None);
+    check("huber_loss", huber, &[1, 3], &[NAN, 0.5, -INF], &[NAN, 0.125, INF], &[NAN, 1.0, -3.0])?;
+    let smooth = |x: &Tensor| x.smooth_l1_loss(&x.graph().constant("target", &[0.0; 3], &[1, 3]), 1.0, LossReduction::None);
+    check("smooth_l1_loss", smooth, &[1, 3], &[NAN, 0.5, -INF], &[NAN, 0.125, INF], &[NAN, 1.0, -3.0])
 }
 
 /// Rows of equal numbers are constant, whatever their size: differences from the first are exact, means are not.

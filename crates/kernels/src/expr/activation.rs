@@ -74,21 +74,18 @@ impl Activation {
         Self { forward, from_output }
     }
 
-    /// [`Expr::elu`]. Has a derivative from the output for a positive `alpha`.
+    /// [`Expr::elu`]. Its derivative needs the input: far below 0, rounding leaves few digits of it in the output.
     pub fn elu(alpha: f32) -> Self {
-        let y = Expr::input(0);
-        let forward = y.elu(alpha);
-        let from_output = (alpha > 0.0).then(|| y.le(0.0).select(&y + alpha, 1.0));
-        Self { forward, from_output }
+        Self { forward: Expr::input(0).elu(alpha), from_output: None }
     }
 
-    /// [`Expr::selu`].
+    /// [`Expr::selu`]. Its derivative needs the input, as that of [`elu`](Self::elu) does.
     pub fn selu() -> Self {
-        let y = Expr::input(0);
-        Self::with_slope_from_output(y.selu(), y.le(0.0).select(&y + SELU_SCALE * SELU_ALPHA, SELU_SCALE))
+        Self { forward: Expr::input(0).selu(), from_output: None }
     }
 
-    /// [`Expr::celu`]. Has a derivative from the output for a positive `alpha`.
+    /// [`Expr::celu`]. Has a derivative from the output for a positive `alpha`, as PyTorch's `celu_` has: within a rounding of
+    /// the output of it, so without relative accuracy far below 0. For that, set [`from_output`](Self::from_output) to `None`.
     pub fn celu(alpha: f32) -> Self {
         let y = Expr::input(0);
         let forward = y.celu(alpha);

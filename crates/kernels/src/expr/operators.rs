@@ -164,10 +164,11 @@ impl Expr {
         self.unary(Unary::IsFinite)
     }
 
-    /// `x^n` by repeated squaring; for a negative `n`, the reciprocal of the product. 1 for `n = 0`, even if `x` is NaN.
+    /// `x^n` by repeated squaring, of the reciprocal for a negative `n`. 1 for `n = 0`, even if `x` is NaN.
     pub fn powi(&self, n: i32) -> Self {
         let mut product: Option<Self> = None;
-        let (mut power, mut rest) = (self.clone(), n.unsigned_abs());
+        // The slope of the reciprocal of a product would be finite only where the square of the result is.
+        let (mut power, mut rest) = (if n < 0 { self.recip() } else { self.clone() }, n.unsigned_abs());
         while rest > 0 {
             if rest % 2 == 1 {
                 product = Some(product.map_or_else(|| power.clone(), |product| product * &power));
@@ -177,8 +178,7 @@ impl Expr {
                 power = &power * &power;
             }
         }
-        let product = product.unwrap_or_else(|| Self::constant(1.0));
-        if n < 0 { product.recip() } else { product }
+        product.unwrap_or_else(|| Self::constant(1.0))
     }
 
     /// `x^y`: NaN for a negative `x`, unless `y` is an integer.
@@ -206,8 +206,11 @@ impl Expr {
     }
 
     /// `x` limited to `low..=high`; NaN stays NaN. The slope is 0 at the limits, too, as for `torch.clamp`. If `high` is less
-    /// than `low`, the result is `high` everywhere.
+    /// than `low`, the result is `high` everywhere; if one of them is NaN, it is NaN everywhere.
     pub fn clamp(&self, low: f32, high: f32) -> Self {
+        if low.is_nan() || high.is_nan() {
+            return Self::constant(f32::NAN);
+        }
         let limited = self.le(low).select(low, self);
         limited.ge(high).select(high, limited)
     }

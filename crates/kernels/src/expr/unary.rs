@@ -78,9 +78,9 @@ functions! {
     Abs "abs", "abs({})", |simd, x| simd.abs_f32s(x(0)), |b, x, _| Some(b.unary(Unary::Sign, x));
     Sign "sign", "sign_of({})", |simd, x| vector::sign(simd, x(0)), |_, _, _| None;
     Exp "exp", "exponential({})", |simd, x| vector::exp(simd, x(0)), |_, _, y| Some(y);
-    Expm1 "expm1", "expm1({})", |simd, x| vector::expm1(simd, x(0)), |b, _, y| {
-        let one = b.constant(1.0);
-        Some(b.binary(Binary::Add, y, one))
+    Expm1 "expm1", "expm1({})", |simd, x| vector::expm1(simd, x(0)), |b, x, _| {
+        // Where `y` is close to -1, `y + 1` has few digits.
+        Some(b.unary(Unary::Exp, x))
     };
     Log "log", "logarithm({})", |simd, x| vector::log(simd, x(0)), |b, x, _| Some(b.unary(Unary::Recip, x));
     Log1p "log1p", "log1p({})", |simd, x| vector::log1p(simd, x(0)), |b, x, _| {

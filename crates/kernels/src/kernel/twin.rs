@@ -59,22 +59,22 @@ impl<'a> TwinArgs<'a> {
         self.packed
     }
 
-    /// Adds the buffer of the next argument, which is only read. The bytes are aligned for its element type.
+    /// Adds the buffer of the next argument, which is only read.
     ///
     /// # Panics
-    /// If the next argument is written, or has a different length.
+    /// If the next argument is written, or has a different length; if the bytes are not aligned for its element type.
     #[track_caller]
     pub fn push_read(&mut self, bytes: &'a [u8]) {
-        self.push(bytes.len(), Slot::Read(bytes));
+        self.push(bytes.as_ptr(), bytes.len(), Slot::Read(bytes));
     }
 
     /// Adds the buffer of the next argument, which is written.
     ///
     /// # Panics
-    /// If the next argument is only read, or has a different length.
+    /// If the next argument is only read, or has a different length; if the bytes are not aligned for its element type.
     #[track_caller]
     pub fn push_write(&mut self, bytes: &'a mut [u8]) {
-        self.push(bytes.len(), Slot::Write(bytes));
+        self.push(bytes.as_ptr(), bytes.len(), Slot::Write(bytes));
     }
 
     /// The elements of an argument that is only read.
@@ -135,7 +135,7 @@ impl<'a> TwinArgs<'a> {
     }
 
     #[track_caller]
-    fn push(&mut self, len_bytes: usize, slot: Slot<'a>) {
+    fn push(&mut self, start: *const u8, len_bytes: usize, slot: Slot<'a>) {
         let index = self.slots.len();
         let Some(arg) = self.declared.get(index) else {
             panic!("more buffers than arguments were given; the kernel has {}", names(self.declared));
@@ -147,6 +147,13 @@ impl<'a> TwinArgs<'a> {
         }
         if arg.len_bytes() != len_bytes {
             self.refuse(index, &format!("was given {len_bytes} bytes, expected {}", arg.len_bytes()));
+        }
+        let size = arg.dtype.size_bytes();
+        if !start.addr().is_multiple_of(size) {
+            self.refuse(
+                index,
+                &format!("was given bytes at address {start:?}, expected a multiple of {size}, as {} needs", arg.dtype),
+            );
         }
         self.slots.push(slot);
     }

@@ -197,8 +197,7 @@ impl Map {
     fn check_inputs(&self) -> Result<(), Error> {
         let n_inputs = self.inputs.len();
         if let Some(output) = self.outputs.iter().find(|output| output.expr.n_inputs() > n_inputs) {
-            let found = format!("`{}`, which reads x{}, of {n_inputs} inputs", output.expr, output.expr.n_inputs() - 1);
-            return Err(Self::unsupported(found, "an expression of the given inputs"));
+            return Err(Self::unsupported(missing_input(&output.expr, n_inputs), "an expression of the given inputs"));
         }
         match (0..n_inputs).find(|&i| !self.outputs.iter().any(|output| output.expr.reads(i))) {
             Some(unread) => Err(Self::unsupported(
@@ -220,7 +219,7 @@ impl Map {
     pub(crate) fn validate(&self) -> Result<(), Error> {
         let n_args = self.inputs.len() + self.outputs.len();
         if self.outputs.is_empty() || n_args > Self::MAX_ARGS {
-            let found = format!("{} inputs and {} outputs", self.inputs.len(), self.outputs.len());
+            let found = format!("a kernel with {n_args} arguments (outputs: {})", self.outputs.len());
             return Err(Self::unsupported(found, "at least one output, and at most 8 arguments in all"));
         }
         self.check_dtypes()?;
@@ -228,8 +227,13 @@ impl Map {
         check_indices("map", &self.arguments(), &[("number of elements", self.len())])?;
         let n_dims = self.layout()?.sizes.len();
         if n_dims > Self::MAX_DIMS {
-            return Err(Self::unsupported(format!("{n_dims} dimensions that cannot be merged"), "at most 6"));
+            return Err(Self::unsupported(format!("a shape with {n_dims} dimensions that cannot be merged"), "at most 6"));
         }
         Ok(())
     }
+}
+
+/// What is wrong with an expression that reads an input beyond `n_inputs`.
+pub(crate) fn missing_input(expr: &Expr, n_inputs: usize) -> String {
+    format!("the expression `{expr}` (number of inputs: {n_inputs})")
 }

@@ -62,7 +62,7 @@ impl MapInput {
         let n_dims = self.shape.len();
         let is_permutation = dims.len() == n_dims && (0..n_dims).all(|dim| dims.contains(&dim));
         if !is_permutation {
-            let found = format!("dimensions {dims:?} of shape {:?}", self.shape);
+            let found = format!("the order {dims:?} of the dimensions of shape {:?}", self.shape);
             return Err(Error::Unsupported { kernel: "map", found, expected: "each dimension once" });
         }
         let pick = |of: &[usize]| dims.iter().map(|&dim| of[dim]).collect();

@@ -185,7 +185,7 @@ impl Epilogue {
         if self.expr.n_inputs() <= n_inputs && (1..n_inputs).all(|input| self.expr.reads(input)) {
             return Ok(());
         }
-        let found = format!("the epilogue `{}` of {n_inputs} inputs", self.expr);
+        let found = format!("the epilogue `{}` (number of inputs: {n_inputs})", self.expr);
         Err(Error::Unsupported { kernel, found, expected: "an expression of the sum, x0, and of all further inputs" })
     }
 

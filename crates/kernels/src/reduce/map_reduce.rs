@@ -8,7 +8,7 @@ use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::kernel::{Cost, Kernel};
 use crate::kernel::twin::TwinArgs;
 use crate::map::layout::{Layout, broadcast_shapes, n_elements};
-use crate::map::map::{INPUTS, Map};
+use crate::map::map::{INPUTS, Map, missing_input};
 use crate::map::map_input::MapInput;
 use crate::reduce::reduce_op::Reducer;
 use crate::shader::dispatch::Dispatch;
@@ -170,8 +170,7 @@ impl MapReduce {
     fn check_exprs(&self) -> Result<(), Error> {
         let n_inputs = self.inputs.len();
         if let Some(expr) = self.exprs.iter().find(|expr| expr.n_inputs() > n_inputs) {
-            let found = format!("`{expr}`, which reads x{}, of {n_inputs} inputs", expr.n_inputs() - 1);
-            return Err(Self::unsupported(found, "an expression of the given inputs"));
+            return Err(Self::unsupported(missing_input(expr, n_inputs), "an expression of the given inputs"));
         }
         if let Some(unread) = (0..n_inputs).find(|&i| !self.exprs.iter().any(|expr| expr.reads(i))) {
             let exprs: Vec<String> = self.exprs.iter().map(|expr| format!("`{expr}`")).collect();
@@ -180,7 +179,7 @@ impl MapReduce {
         }
         let n_exprs = self.exprs.len();
         if n_exprs == 0 || self.results.is_empty() {
-            let found = format!("{n_exprs} expressions and {} results", self.results.len());
+            let found = format!("a kernel with {n_exprs} of the expressions and {} of the results", self.results.len());
             return Err(Self::unsupported(found, "at least one of each"));
         }
         if let Some(result) = self.results.iter().find(|result| result.n_inputs() > n_exprs) {
@@ -212,13 +211,13 @@ impl Kernel for MapReduce {
     fn check(&self) -> Result<(), Error> {
         let (n_inputs, n_dims) = (self.inputs.len(), self.shape.len());
         if n_inputs > Self::MAX_INPUTS {
-            return Err(Self::unsupported(format!("{n_inputs} inputs"), "at most 5"));
+            return Err(Self::unsupported(format!("a kernel with {n_inputs} inputs"), "at most 5"));
         }
         if let Some(dim) = self.dims.iter().find(|dim| **dim >= n_dims) {
             return Err(Self::unsupported(format!("dimension {dim} of shape {:?}", self.shape), "dimensions of the shape"));
         }
         if (1..self.dims.len()).any(|i| self.dims[..i].contains(&self.dims[i])) {
-            return Err(Self::unsupported(format!("dimensions {:?}", self.dims), "each dimension once"));
+            return Err(Self::unsupported(format!("the list of dimensions {:?}", self.dims), "each dimension once"));
         }
         if let Some(input) = self.inputs.iter().position(|input| !input.dtype.is_float()) {
             let found = format!("`x{input}` stored as {}", self.inputs[input].dtype);
@@ -228,7 +227,7 @@ impl Kernel for MapReduce {
         check_sizes(self, &[("number of elements", n_elements(&self.shape))])?;
         let n_dims = self.layout()?.sizes.len();
         if n_dims > Map::MAX_DIMS {
-            return Err(Self::unsupported(format!("{n_dims} dimensions that cannot be merged"), "at most 6"));
+            return Err(Self::unsupported(format!("a shape with {n_dims} dimensions that cannot be merged"), "at most 6"));
         }
         Ok(())
     }

@@ -142,7 +142,7 @@ impl<R: Rule<V, I, O>, const V: usize, const I: usize, const O: usize> Kernel fo
         check_sizes(self, &[("n", self.n), ("table_len", self.table_len), ("every", every)])?;
         let n_args = self.args().len();
         if O == 0 || I + O > MAX_ARGS || n_args > MAX_ARGS {
-            let found = format!("{I} inputs and {O} values that are replaced, which makes {n_args} arguments");
+            let found = format!("an update with {n_args} arguments (replaced values: {O})");
             return Err(Error::Unsupported { kernel: self.name, found, expected: "at least one value, and at most 8 arguments" });
         }
         Ok(())

@@ -5,8 +5,9 @@ use crate::close::{DEFAULT, GRADIENT, Tolerance, assert_close};
 use crate::random::Random;
 use crate::run::*;
 
-fn all() -> [Activation; 10] {
+fn all() -> [Activation; 11] {
     [
+        Activation::elu(0.7),
         Activation::relu(),
         Activation::celu(1.0),
         Activation::celu(0.3),
@@ -66,6 +67,20 @@ fn large_arguments_stay_finite() {
         let y = twin_floats(&Map::flat(x.len(), activation.forward.clone()), &[words(&x)]);
         let grad_x = twin_floats(&Map::flat(x.len(), activation.grad()), &[words(&[1.0; 6]), words(&x)]);
         assert!(y.iter().chain(&grad_x).all(|y| y.is_finite()), "{activation:?}: {y:?}, {grad_x:?}");
+    }
+}
+
+#[test]
+fn slopes_far_below_0_keep_their_digits() {
+    let x = [-1.0_f32, -10.0, -15.0, -20.0, -80.0];
+    for (activation, slope_at_0) in [(Activation::elu(1.0), 1.0), (Activation::selu(), 1.758_099_3)] {
+        let slopes: Vec<f32> = x.map(|x| (f64::from(x).exp() * slope_at_0) as f32).into();
+        let kernel = Map::flat(x.len(), activation.grad());
+        let found = twin_floats(&kernel, &[words(&[1.0; 5]), words(&x)]);
+        let holds = found.iter().zip(&slopes).all(|(found, expected)| (found - expected).abs() <= 1e-6 * expected);
+        assert!(holds, "{activation:?}: {found:?}, expected {slopes:?}");
+        gpu_equals_twin_within(&kernel, &[words(&[1.0; 5]), words(&x)], Tolerance { absolute: 0.0, relative: 2e-5 });
+        assert_eq!(activation.grad_from_output(), None, "the output has no such digits");
     }
 }
 
@@ -153,8 +168,8 @@ fn epilogues_refuse_inputs_that_do_not_match_the_expression() {
     let sum = Expr::input(0) + Expr::input(1);
     assert_eq!(
         refused(Epilogue::map(sum)),
-        format!("matmul: the epilogue `x0 + x1` of 1 inputs is not supported, expected {expected}")
+        format!("matmul: the epilogue `x0 + x1` (number of inputs: 1) is not supported, expected {expected}")
     );
     let unread = refused(Epilogue::with_row(Expr::input(0).exp()));
-    assert_eq!(unread, format!("matmul: the epilogue `exp(x0)` of 2 inputs is not supported, expected {expected}"));
+    assert_eq!(unread, format!("matmul: the epilogue `exp(x0)` (number of inputs: 2) is not supported, expected {expected}"));
 }

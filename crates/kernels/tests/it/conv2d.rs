@@ -372,6 +372,6 @@ fn windows_that_do_not_fit_are_refused() {
     );
     refuses(
         Conv2d { epilogue: Epilogue::map(Expr::input(1)), ..conv([1, 4, 4, 1], 1, Window::square(3, 1)) },
-        "conv2d: the epilogue `x1` of 1 inputs is not supported, expected an expression of the sum, x0, and of all further inputs",
+        "conv2d: the epilogue `x1` (number of inputs: 1) is not supported, expected an expression of the sum, x0, and of all further inputs",
     );
 }

@@ -161,6 +161,9 @@ fn special_values_are_those_of_pytorch() {
     check_bits(&x().select(1.0, 2.0), &[(NAN, 1.0), (-0.0, 2.0), (-3.0, 1.0)]);
     check_bits(&x().powi(0), &[(NAN, 1.0)]);
     check_bits(&x().powi(-3), &[(2.0, 0.125), (0.0, INF), (-0.0, -INF)]);
+    check_bits(&x().powi(-2), &[(NAN, NAN), (INF, 0.0), (-INF, 0.0), (0.0, INF), (-0.0, INF), (1e-40, INF), (1e30, 0.0)]);
+    check_bits(&x().clamp(NAN, 2.0), &[(-5.0, NAN), (9.0, NAN)]);
+    check_bits(&x().clamp(0.0, NAN), &[(-5.0, NAN), (9.0, NAN)]);
     check_bits(&x().powf(2.5), &[(-1.0, NAN), (0.0, 0.0), (4.0, 32.0), (INF, INF)]);
     check_bits(&Expr::constant(2.0).powf(x()), &[(3.0, 8.0), (NAN, NAN), (-INF, 0.0)]);
     check_bits(&x().softplus(), &[(NAN, NAN), (INF, INF), (-INF, 0.0), (25.0, 25.0)]);
@@ -232,7 +235,7 @@ fn slopes_at_kinks_and_ties_are_those_of_pytorch() {
     check_slope(&Expr::constant(1.0).max(x()), &[(1.0, 0.5), (2.0, 1.0), (0.0, 0.0)]);
     check_slope(&x().clamp(-1.0, 1.0), &[(-1.0, 0.0), (1.0, 0.0), (0.5, 1.0), (1.5, 0.0), (-1.5, 0.0)]);
     check_slope(&x().leaky_relu(0.1), &[(0.0, 0.1), (1.0, 1.0), (-1.0, 0.1)]);
-    check_slope(&x().elu(2.0), &[(0.0, 2.0), (1.0, 1.0)]);
+    check_slope(&x().elu(2.0), &[(0.0, 2.0), (1.0, 1.0), (NAN, 1.0), (-INF, 0.0)]);
     check_slope(&x().sqrt(), &[(0.0, INF), (4.0, 0.25)]);
     check_slope(&x().powf(0.0), &[(0.0, 0.0)]);
     check_slope(&x().powf(1.5), &[(0.0, 0.0), (4.0, 3.0)]);
@@ -242,6 +245,27 @@ fn slopes_at_kinks_and_ties_are_those_of_pytorch() {
     check_slope(&x().gt(0.0).select(x().log(), 0.0), &[(0.0, 0.0), (-1.0, 0.0), (2.0, 0.5)]);
     check_slope(&Expr::constant(3.0), &[(1.0, 0.0)]);
     assert_eq!((Expr::input(1) * 2.0).derivative(0), Expr::constant(0.0));
+}
+
+/// PyTorch's gradients.
+#[test]
+fn slopes_of_negative_powers_are_finite_where_they_fit() {
+    let poles = [(0.0, -INF), (INF, 0.0), (1e20, 0.0), (1e-45, -INF), (NAN, NAN)];
+    let cases: [(i32, [(f32, f32); 3]); 4] = [
+        (-1, [(1e-3, -999_999.9), (1e-7, -1e14), (-2.0, -0.25)]),
+        (-2, [(1e-3, -2e9), (1e-10, -2e30), (-2.0, 0.25)]),
+        (-3, [(1e-3, -3e12), (1e-7, -3e28), (-2.0, -0.1875)]),
+        (-8, [(1e-3, -8e27), (0.5, -4096.0), (-2.0, 0.015_625)]),
+    ];
+    for (n, values) in cases {
+        let slope = x().powi(n).derivative(0);
+        for (x, expected) in values.into_iter().chain(poles).chain([(-0.0, if n % 2 == 0 { INF } else { -INF })]) {
+            let found = slope.evaluate(&[x]);
+            let holds = found == expected || (found - expected).abs() <= 1e-6 * expected.abs() || (found.is_nan() && x.is_nan());
+            // The square of the reciprocal is a subnormal number.
+            assert!(holds || (n, x) == (-1, 1e20), "the slope of x^{n} at {x:e} is {found:e}, expected {expected:e}");
+        }
+    }
 }
 
 #[test]
@@ -290,7 +314,6 @@ fn slopes_from_the_output_equal_those_from_the_input() {
         Activation::identity(),
         Activation::relu(),
         Activation::leaky_relu(0.2),
-        Activation::elu(1.5),
         Activation::celu(0.7),
         Activation::tanh(),
         Activation::sigmoid(),
@@ -303,7 +326,14 @@ fn slopes_from_the_output_equal_those_from_the_input() {
             assert!((slope - found).abs() < 1e-6, "{activation:?} at {x}: {slope} from the input, {found} from the output");
         }
     }
-    for activation in [Activation::gelu(), Activation::silu(), Activation::softplus(), Activation::leaky_relu(-0.1)] {
+    for activation in [
+        Activation::elu(1.5),
+        Activation::selu(),
+        Activation::gelu(),
+        Activation::silu(),
+        Activation::softplus(),
+        Activation::leaky_relu(-0.1),
+    ] {
         assert_eq!(activation.from_output, None, "{activation:?}");
     }
 }

@@ -350,11 +350,11 @@ fn what_does_not_fit_is_refused() {
     assert!(error.contains("[[3, 4], [3]]") && error.contains("equal or 1"), "{error}");
     refused(&map(&[3, 4], &[(&[3], f32)], &[(x(0), f32)]), "`x0` of shape [3], which does not broadcast to [3, 4]");
     refused(&map(&[4], &[(&[2, 4], f32)], &[(x(0), f32)]), "does not broadcast to [4]");
-    refused(&map(&[4], &[(&[4], f32)], &[(x(1), f32)]), "reads x1, of 1 inputs");
+    refused(&map(&[4], &[(&[4], f32)], &[(x(1), f32)]), "the expression `x1` (number of inputs: 1) is not supported");
     refused(&map(&[4], &[(&[4], f32), (&[4], f32)], &[(x(1), f32)]), "input x0, which no expression reads");
     refused(&map(&[4], &[(&[4], DType::U8)], &[(x(0), f32)]), "`x0` stored as u8");
-    refused(&map(&[4], &[(&[4], f32)], &[]), "1 inputs and 0 outputs");
-    refused(&map(&[4], &[(&[4], f32)], &vec![(x(0), f32); 8]), "1 inputs and 8 outputs");
+    refused(&map(&[4], &[(&[4], f32)], &[]), "a kernel with 1 arguments (outputs: 0) is not supported");
+    refused(&map(&[4], &[(&[4], f32)], &vec![(x(0), f32); 8]), "a kernel with 9 arguments (outputs: 8) is not supported");
     refused(&map(&[0, 4], &[(&[4], f32)], &[(x(0), f32)]), "number of elements is 0");
     let matrix = MapInput::new(&[3, 4], f32);
     let of = |input: MapInput| Map { inputs: vec![input], ..map(&[3, 4], &[(&[3, 4], f32)], &[(x(0), f32)]) };
@@ -366,6 +366,12 @@ fn what_does_not_fit_is_refused() {
         assert!(error.contains("of shape [3, 4]"), "{error}");
     }
     let error = matrix.permuted(&[1, 1]).expect_err("1 is there twice").to_string();
-    assert!(error.contains("dimensions [1, 1] of shape [3, 4] is not supported, expected each dimension once"), "{error}");
-    refused(&map(&[2; 7], &[(&[2, 1, 2, 1, 2, 1, 2], f32), (&[2; 7], f32)], &[(x(0) + x(1), f32)]), "7 dimensions");
+    assert!(
+        error.contains("the order [1, 1] of the dimensions of shape [3, 4] is not supported, expected each dimension once"),
+        "{error}"
+    );
+    refused(
+        &map(&[2; 7], &[(&[2, 1, 2, 1, 2, 1, 2], f32), (&[2; 7], f32)], &[(x(0) + x(1), f32)]),
+        "a shape with 7 dimensions that cannot be merged is not supported",
+    );
 }

@@ -140,11 +140,11 @@ fn what_does_not_fit_is_refused() {
         assert!(error.contains(expected), "{error}");
     };
     refused(Reducer::Sum, x(0), &[&[3, 4]], &[2], "dimension 2 of shape [3, 4]");
-    refused(Reducer::Sum, x(0), &[&[3, 4]], &[1, 0, 1], "dimensions [1, 0, 1]");
-    refused(Reducer::Sum, x(1), &[&[3]], &[0], "reads x1, of 1 inputs");
+    refused(Reducer::Sum, x(0), &[&[3, 4]], &[1, 0, 1], "the list of dimensions [1, 0, 1] is not supported");
+    refused(Reducer::Sum, x(1), &[&[3]], &[0], "the expression `x1` (number of inputs: 1) is not supported");
     refused(Reducer::Sum, x(1), &[&[3], &[3]], &[0], "input x0, which `x1` does not read");
     refused(Reducer::Sum, x(0), &[&[0]], &[0], "number of elements is 0");
     refused(Reducer::Sum, x(0) + x(1), &[&[3], &[4]], &[0], "equal or 1");
     let sum = (0..6).map(x).reduce(|a, b| a + b).expect("six");
-    refused(Reducer::Sum, sum, &[&[3][..]; 6], &[0], "6 inputs");
+    refused(Reducer::Sum, sum, &[&[3][..]; 6], &[0], "a kernel with 6 inputs is not supported");
 }

@@ -1,7 +1,5 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use brisk_kernels::Access;
-
 use crate::device::Device;
 use crate::error::Error;
 use crate::record::persistent::Persistent;
@@ -26,8 +24,7 @@ impl Required {
             let Some(persistent) = persistent else { continue };
             let uses = program.steps().iter().flat_map(|step| step.args.iter().map(|arg| (step.kernel.name(), arg)));
             let mut uses = uses.filter(|(_, arg)| arg.buffer == buffer).peekable();
-            let is_read = |access| matches!(access, Access::Read | Access::ReadWrite);
-            if let Some(&(kernel, _)) = uses.peek().filter(|(_, arg)| persistent.is_required() && is_read(arg.access)) {
+            if let Some(&(kernel, _)) = uses.peek().filter(|(_, arg)| persistent.is_required() && arg.access.reads()) {
                 required.read.push((persistent.clone(), kernel));
             }
             if uses.any(|(_, arg)| arg.access.writes()) {

@@ -43,12 +43,12 @@ impl Uploads {
     /// as much as in [`Device::write_at`].
     ///
     /// # Errors
-    /// [`Error::HostType`] for values of another type, [`Error::HostLen`] if they reach beyond their buffer, with nothing
+    /// [`Error::HostType`] for values of another type, [`Error::HostRange`] if they reach beyond their buffer, with nothing
     /// written; [`Error::OutOfMemory`], [`Error::DeviceFailed`].
     pub fn write(&mut self, uploads: &[Upload<'_>]) -> Result<(), Error> {
         for upload in uploads {
             upload.check_type()?;
-            check_host_range(upload.to, upload.range())?;
+            check_host_range(upload.to, upload.start, upload.bytes.len())?;
         }
         self.staging.write(uploads)?;
         uploads.iter().for_each(|upload| self.device.count_write(upload.to, upload.bytes.len()));

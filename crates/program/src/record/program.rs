@@ -155,10 +155,9 @@ impl Program {
         self.steps.iter().skip(n_kernels).map(|step| step.kernel.cost()).fold(Cost::default(), sum)
     }
 
-    /// Whether a kernel after the first `n_kernels` writes to the buffer of `slice`.
-    pub fn is_written_since(&self, slice: Slice, n_kernels: usize) -> bool {
-        let mut args = self.steps.iter().skip(n_kernels).flat_map(|step| &step.args);
-        args.any(|arg| arg.buffer == slice.buffer && arg.access.writes())
+    /// The number of kernels so far that write to elements of `slice`: as long as it is the same, so are the values.
+    pub fn n_writes(&self, slice: Slice) -> usize {
+        self.steps.iter().filter(|step| step.writes(slice)).count()
     }
 
     /// Binds a buffer that outlives the run; binding it again returns the same slice.
@@ -230,12 +229,7 @@ impl Program {
 
     /// The last kernel that writes to elements of `slice`, scratch not counted; `None` if none does.
     pub fn last_write(&self, slice: Slice) -> Option<usize> {
-        let bytes = slice.bytes();
-        let writes = |arg: &StepArg| {
-            let overlaps = arg.bytes.start < bytes.end && bytes.start < arg.bytes.end;
-            arg.buffer == slice.buffer && arg.access.writes() && arg.access != Access::Scratch && overlaps
-        };
-        self.steps.iter().rposition(|step| step.args.iter().any(writes))
+        self.steps.iter().rposition(|step| step.writes(slice))
     }
 
     fn step(&mut self, kernel: Arc<dyn Kernel>, host: Option<Arc<dyn HostStep>>, slices: &[Slice]) -> Result<Step, Error> {
@@ -406,6 +400,17 @@ impl Slice {
     pub(crate) fn bytes(&self) -> Range<usize> {
         let size = self.dtype.size_bytes();
         self.start.saturating_mul(size)..(self.start + self.len).saturating_mul(size)
+    }
+}
+
+impl Step {
+    /// Whether it writes to elements of `slice`, scratch not counted.
+    fn writes(&self, slice: Slice) -> bool {
+        let bytes = slice.bytes();
+        self.args.iter().any(|arg| {
+            let is_of_buffer = arg.buffer == slice.buffer && arg.access.writes() && arg.access != Access::Scratch;
+            is_of_buffer && arg.bytes.start < bytes.end && bytes.start < arg.bytes.end
+        })
     }
 }
 

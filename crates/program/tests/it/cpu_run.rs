@@ -138,20 +138,33 @@ fn host_values_of_another_length() {
         let refused = [
             device.write(&x, &[0.0_f32; 3]),
             device.write(&x, &[0.0_f32; 5]),
-            device.write_at(&x, 2, &[0.0_f32; 3]),
-            device.write_at(&x, 5, &[0.0_f32; 0]),
-            device.write_at(&x, usize::MAX, &[0.0_f32; 1]),
             device.read::<[u8; 3]>(&x).map(|_| ()),
             device.read::<()>(&x).map(|_| ()),
             device.read_into(&x, &mut [0.0_f32; 3]),
-            device.read_into(&x, &mut [0_u8; 17]),
         ];
         for refused in refused {
             let error = refused.expect_err("it does not fit");
             assert!(matches!(error, Error::HostLen { .. }), "{error:?}");
             assert!(error.to_string().contains("`x` holds 16 bytes (4 x F32)"), "{error}");
         }
+        for (start, n) in [(2, 3), (5, 0), (usize::MAX, 1)] {
+            let error = device.write_at(&x, start, &vec![0.0_f32; n]).expect_err("it does not fit");
+            let expected = format!("`x` holds 4 x F32, and {} bytes from element {start} on reach beyond the last", 4 * n);
+            assert!(error.to_string().starts_with(&expected), "{error}");
+        }
         device.write_at(&x, 4, &[0.0_f32; 0]).expect("nothing, at the end");
+    }
+}
+
+#[test]
+fn buffers_beyond_the_memory_of_the_host_are_not_read() {
+    for device in devices() {
+        for len in [1 << 50, usize::MAX] {
+            let huge = Persistent::new("huge", DType::F32, len);
+            for error in [device.read::<f32>(&huge).map(drop), device.read_bytes(&huge).map(drop)] {
+                assert!(matches!(&error, Err(Error::HostMemory { buffer, .. }) if buffer == "huge"), "{error:?}");
+            }
+        }
     }
 }
 

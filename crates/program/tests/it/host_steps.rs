@@ -91,6 +91,23 @@ fn the_host_reads_and_writes_in_each_replay() -> Result<(), Error> {
 }
 
 #[test]
+fn a_host_step_may_be_given_a_buffer_that_is_partly_written() -> Result<(), Error> {
+    let plan = |n_written: usize| {
+        let mut program = Program::new("part");
+        let x = program.persistent(&Persistent::new("x", DType::F32, N));
+        let y = program.transient("y", DType::F32, N);
+        if n_written > 0 {
+            program.push(Map::unary(n_written, |x| x), &[x.slice(0..n_written), y.slice(0..n_written)])?;
+        }
+        program.push_host(Arc::new(Keep::default()), &[y])?;
+        program.plan()
+    };
+    assert!(plan(1).is_ok(), "it reads elements of its choice");
+    assert!(matches!(plan(0), Err(Error::ReadBeforeWrite { .. })), "there are none");
+    Ok(())
+}
+
+#[test]
 fn a_rewrite_leaves_the_host_its_place() -> Result<(), Error> {
     let (x, sum) = (Persistent::new("x", DType::F32, N), Persistent::new("sum", DType::F32, N));
     let keep = Arc::new(Keep::default());

@@ -70,6 +70,9 @@ fn values_of_another_type_are_refused() -> Result<(), Error> {
             device.write_at(&x, 0, &[1_i32]),
             device.write(&x, &[1.0_f64]),
             device.uploads(64, 1)?.write(&[Upload::new(&x, 0, &[1_u32])]),
+            device.read::<f64>(&x).map(drop),
+            device.read::<u8>(&x).map(drop),
+            device.read_into(&x, &mut [0_u32; 2]),
         ];
         for result in refused {
             let error = result.expect_err("x holds f32");
@@ -77,6 +80,7 @@ fn values_of_another_type_are_refused() -> Result<(), Error> {
         }
         let halves = Persistent::new("halves", DType::F16, 4);
         assert!(device.write(&halves, &[1.0_f32, 2.0]).is_err(), "as many bytes, of another type");
+        assert!(device.read::<f32>(&halves).is_err(), "as many bytes, of another type");
         device.write(&halves, &[0_u16; 4])?;
         device.write_bytes(&x, &[0; 8])?;
         assert_eq!(device.read::<f32>(&x)?, [0.0; 2]);

@@ -148,6 +148,36 @@ fn read_before_write() {
 }
 
 #[test]
+fn part_of_a_buffer_is_read_before_it_is_written() {
+    let read = |written: &[std::ops::Range<usize>], read: std::ops::Range<usize>| {
+        let mut program = Program::new("step");
+        let input = program.persistent(&Persistent::new("input", DType::F32, 8));
+        let [x, y] = ["x", "y"].map(|name| program.transient(name, DType::F32, 8));
+        let mut push = |from: Slice, to: Slice| {
+            program.push(Map::unary(to.len(), |x| x), &[from, to]).expect("recording does not look at order");
+        };
+        for range in written {
+            push(input.slice(0..range.len()), x.slice(range.clone()));
+        }
+        push(x.slice(read.clone()), y.slice(read));
+        program.plan().map(|_| ())
+    };
+    let missing = |result| match result {
+        Err(Error::ReadBeforeWrite { buffer, element, .. }) if buffer == "x" => element,
+        other => panic!("x is not written: {other:?}"),
+    };
+    assert_eq!(missing(read(&[0..2, 2..4], 4..8)), 4);
+    assert_eq!(missing(read(&[0..2, 2..4], 2..6)), 4);
+    assert_eq!(missing(read(&[2..4, 6..8], 0..8)), 0);
+    assert_eq!(missing(read(&[2..4, 6..8, 0..2], 0..8)), 4);
+    assert_eq!(missing(read(&[0..2, 3..8], 1..8)), 2);
+    assert_eq!(read(&[4..8, 0..2, 2..4], 0..8), Ok(()), "in any order");
+    assert_eq!(read(&[2..6, 4..8, 1..7, 3..4], 1..8), Ok(()), "with overlaps");
+    assert_eq!(read(&[0..2, 6..8], 6..8), Ok(()), "all that is read");
+    assert_eq!(missing(read(&[], 2..4)), 2);
+}
+
+#[test]
 fn in_place_needs_a_value() {
     let mut program = Program::new("step");
     let x = program.transient("x", DType::U32, 8);

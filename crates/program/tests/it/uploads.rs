@@ -77,7 +77,7 @@ fn values_beyond_the_buffer_are_refused_and_none_is_written() -> Result<(), Erro
         let mut uploads = device.uploads(64, 2)?;
         let error = uploads.write(&[Upload::new(&x, 0, &[1.0_f32; 4]), Upload::new(&y, 1, &[1.0_f32; 2])]);
         let error = error.expect_err("`y` has two elements");
-        assert!(matches!(&error, Error::HostLen { buffer, found_bytes: 12, .. } if buffer == "y"), "{error:?}");
+        assert!(matches!(&error, Error::HostRange { buffer, start: 1, found_bytes: 8, .. } if buffer == "y"), "{error:?}");
         assert_eq!(device.read::<f32>(&x)?, [0.0; 4], "on {}", device.info());
     }
     Ok(())

@@ -216,12 +216,34 @@ impl Backward<'_> {
     /// segment of the forward pass are recomputed before it.
     ///
     /// # Errors
-    /// [`Error::Program`] if the buffers do not match the arguments of the kernel.
+    /// [`Error::Program`] if the buffers do not match the arguments of the kernel; [`Error::Overwritten`] if it reads a buffer of
+    /// the operation that has been overwritten since.
     pub fn push(&mut self, kernel: impl Kernel, args: &[Slice]) -> Result<(), Error> {
+        self.check_versions(&kernel, args)?;
         let Self { program, segments, .. } = self;
         let recomputed = |&arg: &Slice| segments.iter_mut().fold(arg, |arg, segment| program.recomputed(segment, arg));
         let args: Vec<Slice> = args.iter().map(recomputed).collect();
         push(program, kernel, &args)
+    }
+
+    /// Checks that what the kernel reads of the forward pass is as the operation left it.
+    fn check_versions(&self, kernel: &impl Kernel, args: &[Slice]) -> Result<(), Error> {
+        let Node { op: Some(op), recorded: Some(Recorded { operation, versions, input_shapes, .. }), .. } = &self.nodes[self.at]
+        else {
+            return Ok(());
+        };
+        let read: Vec<Slice> =
+            kernel.args().iter().zip(args).filter(|(arg, _)| arg.access.reads()).map(|(_, slice)| *slice).collect();
+        let is_read = |slice: Slice| read.iter().any(|other| slice.overlaps(*other));
+        let overwritten = |(slice, n_writes): &(Slice, usize)| is_read(*slice) && self.program.n_writes(*slice) != *n_writes;
+        let Some(index) = versions.iter().position(overwritten) else { return Ok(()) };
+        let names = operation.input_names();
+        let what = match index.checked_sub(input_shapes.len()) {
+            None => format!("its input `{}`", names.get(index).or(names.last()).unwrap_or(&"input")),
+            Some(0) => "its result".to_owned(),
+            Some(_) => "a value that it saved".to_owned(),
+        };
+        Err(Error::Overwritten { op, what })
     }
 
     fn recorded(&self) -> &Recorded {

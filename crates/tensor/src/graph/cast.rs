@@ -71,11 +71,11 @@ impl Operation for CastTo {
     }
 }
 
-/// A tensor that autocast has cast, and how many kernels had been recorded before.
+/// A tensor that autocast has cast, and how often the original had been written before.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rounded {
     id: usize,
-    at: usize,
+    n_writes: usize,
 }
 
 const OP: &str = "cast";
@@ -94,7 +94,7 @@ impl Graph {
         if let Some(known) = self.known_copy(x, dtype) {
             return Ok(known);
         }
-        let (n, at) = (x.n_elements(), self.with_program(|program| program.n_kernels()));
+        let (n, n_writes) = (x.n_elements(), self.with_program(|program| program.n_writes(x.slice())));
         let y = self.transient(OP, dtype, n);
         self.try_push(Cast { n, from: DType::F32, to: dtype }, &[x.slice(), y])?;
         let wants_grad = self.inner().nodes[x.id()].wants_grad;
@@ -108,15 +108,15 @@ impl Graph {
         };
         let copy = self.add_node(node);
         self.watch(&copy)?;
-        self.inner_mut().rounded.insert((x.id(), dtype), Rounded { id: copy.id(), at });
+        self.inner_mut().rounded.insert((x.id(), dtype), Rounded { id: copy.id(), n_writes });
         Ok(copy)
     }
 
     /// The existing copy of `x`, unless a kernel has written to `x` since, as an optimizer does to a parameter.
     fn known_copy(&self, x: &Tensor, dtype: DType) -> Option<Tensor> {
         let inner = self.inner();
-        let &Rounded { id, at } = inner.rounded.get(&(x.id(), dtype))?;
-        let is_current = !inner.program.is_written_since(x.slice(), at);
+        let &Rounded { id, n_writes } = inner.rounded.get(&(x.id(), dtype))?;
+        let is_current = inner.program.n_writes(x.slice()) == n_writes;
         is_current.then(|| Tensor::new(self.clone(), id, inner.nodes[id].slice, x.shape().to_vec()))
     }
 }

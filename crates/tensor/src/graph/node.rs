@@ -45,6 +45,8 @@ pub(crate) struct Recorded {
     pub(crate) operation: Rc<dyn Operation>,
     /// The buffers that its forward pass keeps for its backward pass.
     pub(crate) saved: Vec<Slice>,
+    /// The buffers of its inputs, its result and what it saved, with the number of kernels that had written to each.
+    pub(crate) versions: Vec<(Slice, usize)>,
     /// The shapes of its inputs, which differ from those of their nodes where a tensor was reshaped.
     pub(crate) input_shapes: Vec<Vec<usize>>,
 }

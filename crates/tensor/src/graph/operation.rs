@@ -2,6 +2,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use brisk_kernels::expr::Expr;
 use brisk_kernels::{Activation, DType, Kernel};
 use brisk_program::{HostStep, Slice};
 
@@ -291,6 +292,9 @@ impl Graph {
 
     fn try_apply(&self, operation: Rc<dyn Operation>, inputs: &[&Tensor], shape: &[usize]) -> Result<Tensor, Error> {
         let name = operation.name();
+        if let Some(slope) = operation.output_activation().and_then(|activation| activation.from_output) {
+            check_slope_from_output(name, &slope)?;
+        }
         let mut inputs: Vec<Tensor> = inputs.iter().map(|&input| input.clone()).collect();
         let n_operands = operation.n_operands(inputs.len()).min(inputs.len());
         let dtype = self.cast_operands(name, operation.autocast_rule(), &mut inputs[..n_operands])?;
@@ -303,7 +307,7 @@ impl Graph {
         let saved = forward.saved;
 
         let input_shapes = inputs.iter().map(|input| input.shape().to_vec()).collect();
-        let (needs_grad, input_ids, scope, flops) = {
+        let (versions, input_ids, scope, flops) = {
             let mut inner = self.inner_mut();
             for input in &inputs {
                 let id = node::source(&inner.nodes, input.id());
@@ -311,8 +315,10 @@ impl Graph {
             }
             let is_wanted = inputs.iter().any(|input| inner.nodes[input.id()].wants_grad);
             let needs_grad = inner.mode == Mode::Training && operation.is_differentiable() && is_wanted;
+            let read = inputs.iter().map(Tensor::slice).chain([output]).chain(saved.iter().copied()).filter(|_| needs_grad);
+            let versions: Vec<_> = read.map(|slice| (slice, inner.program.n_writes(slice))).collect();
             let (scope, cost) = (place::path(&inner.scopes), inner.program.cost_since(n_kernels));
-            (needs_grad, inputs.iter().map(Tensor::id).collect(), scope, cost.flops)
+            (needs_grad.then_some(versions), inputs.iter().map(Tensor::id).collect(), scope, cost.flops)
         };
         let result = self.add_node(Node {
             op: Some(name),
@@ -320,9 +326,9 @@ impl Graph {
             flops,
             inputs: input_ids,
             n_operands,
-            wants_grad: needs_grad,
+            wants_grad: versions.is_some(),
             output_of: operation.output_activation(),
-            recorded: needs_grad.then_some(Recorded { operation, saved, input_shapes }),
+            recorded: versions.map(|versions| Recorded { operation, saved, versions, input_shapes }),
             ..Node::of(output, shape)
         });
         self.watch(&result)?;
@@ -332,6 +338,18 @@ impl Graph {
 
 pub(crate) fn dims<const N: usize>(shape: &[usize]) -> [usize; N] {
     shape.try_into().expect("`output_shape` has checked the number of dimensions")
+}
+
+/// Checks a derivative from the output.
+pub(crate) fn check_slope_from_output(op: &'static str, slope: &Expr) -> Result<(), Error> {
+    if slope.n_inputs() <= 1 {
+        return Ok(());
+    }
+    Err(Error::Refused {
+        op,
+        found: format!("the derivative `{slope}` from the output"),
+        expected: "an expression of the output, x0",
+    })
 }
 
 /// Checks a kernel's sizes before anything is recorded.

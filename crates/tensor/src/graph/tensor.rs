@@ -106,6 +106,15 @@ impl Tensor {
         Err(Error::Shape { op, arg, expected, found: self.shape().to_vec() })
     }
 
+    /// Checks that it holds numbers of classes, entries or rows.
+    pub(crate) fn check_codes(&self, op: &'static str, arg: &'static str) -> Result<(), Error> {
+        if self.dtype() == DType::U32 {
+            return Ok(());
+        }
+        let expected = "u32, such as that of `Graph::constant_codes`; a float can be cast to it";
+        Err(Error::Dtype { op, arg, expected, found: self.dtype() })
+    }
+
     /// The rows and columns of a matrix.
     pub(crate) fn matrix(&self, op: &'static str, arg: &'static str) -> Result<(usize, usize), Error> {
         match *self.shape() {

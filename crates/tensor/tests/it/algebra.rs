@@ -228,6 +228,69 @@ fn binary_cross_entropy_of_certain_probabilities_is_finite() -> Result<(), Error
     Ok(())
 }
 
+/// Where PyTorch's gradients are NaN.
+#[test]
+fn a_prediction_or_target_that_is_nan_has_such_a_gradient() -> Result<(), Error> {
+    type Loss = fn(&Tensor, &Tensor) -> Tensor;
+    let losses: [(&str, Loss); 7] = [
+        ("huber", |x, t| x.huber_loss(t, 1.0, LossReduction::Sum)),
+        ("smooth_l1", |x, t| x.smooth_l1_loss(t, 2.0, LossReduction::Sum)),
+        ("binary_cross_entropy", |x, t| x.binary_cross_entropy(t, LossReduction::Sum)),
+        ("focal", |x, t| x.focal_loss(t, 0.25, 2.0, LossReduction::Sum)),
+        ("poisson_nll", |x, t| (x * t).poisson_nll_loss(t, LossReduction::Sum)),
+        ("kl_div of a product", |x, t| x.kl_div(&(x * t), LossReduction::Sum)),
+        ("mse", |x, t| x.mse_loss(t, &x.graph().constant("weight", &[1.0; 4], &[4]), Reduction::Sum)),
+    ];
+    for (name, loss) in losses {
+        let (loss, grads) = loss_of([f32::NAN, 0.5, 0.5, 0.25], [0.5, f32::NAN, 0.25, 0.5], loss)?;
+        assert!(loss.is_nan() && grads[..2].iter().all(|grad| grad.is_nan()), "{name}: {loss}, {grads:?}");
+        assert!(grads[2..].iter().all(|grad| grad.is_finite()), "{name}: {grads:?}");
+    }
+    let inf = f32::INFINITY;
+    for loss in [losses[0].1, losses[1].1] {
+        assert_eq!(loss_of([inf, -inf, 0.0, 3.0], [0.0, 0.0, inf, 0.0], loss)?, (inf, vec![1.0, -1.0, -1.0, 1.0]));
+    }
+    Ok(())
+}
+
+#[test]
+fn kl_div_of_targets_that_are_not_probabilities() -> Result<(), Error> {
+    let kl_div = |x: &Tensor, target: &Tensor| x.kl_div(target, LossReduction::Sum);
+    let (loss, grads) = loss_of([-1.0; 4], [-1.0, 0.0, -0.0, 0.5], kl_div)?;
+    assert!(loss.is_nan(), "{loss}");
+    assert_eq!(grads, [1.0, 0.0, 0.0, -0.5], "as PyTorch's");
+    let (loss, grads) = loss_of([-f32::INFINITY, -1.0, -1.0, -1.0], [0.0, 0.0, -0.0, 1.0], kl_div)?;
+    assert_eq!((loss, grads), (1.0, vec![0.0, 0.0, 0.0, -1.0]), "a target of 0 adds nothing");
+    Ok(())
+}
+
+#[test]
+fn functions_of_nan_have_the_gradients_of_pytorch() -> Result<(), Error> {
+    let nan = f32::NAN;
+    let gradients = |f: fn(&Tensor) -> Tensor, x| Ok::<_, Error>(loss_of(x, [0.0; 4], |x, _| f(x).sum(..))?.1);
+    let relu: [fn(&Tensor) -> Tensor; 2] = [|x| x.relu(), |x| x.activate(Activation::relu())];
+    for relu in relu {
+        assert_eq!(gradients(relu, [nan, -1.0, 0.0, 2.0])?, [1.0, 0.0, 0.0, 1.0]);
+    }
+    let by_columns = |f: fn(&Tensor) -> Tensor| gradients(f, [1.0, 5.0, 1.0, 7.0]);
+    assert_eq!(by_columns(|x| x.reshape(&[4, 1]).var(1, 2))?, [-0.0; 4]);
+    assert_eq!(by_columns(|x| x.reshape(&[2, 2]).var(1, 4))?, [2.0, -2.0, 3.0, -3.0]);
+    assert!(by_columns(|x| x.reshape(&[4, 1]).var(1, 1))?.iter().all(|grad| grad.is_nan()));
+    assert!(by_columns(|x| x.reshape(&[4, 1]).std(1, 2))?.iter().all(|grad| grad.is_nan()));
+    Ok(())
+}
+
+#[test]
+fn a_limit_that_is_not_a_number_is_refused() {
+    let nan = f32::NAN;
+    let message = |name: &str| format!("clamp: {name} = NaN, expected a number, which may be infinite");
+    check_refused(|graph| parameter(graph, &[3]).clamp(nan, 2.0), &message("low"));
+    check_refused(|graph| parameter(graph, &[3]).clamp(0.0, nan), &message("high"));
+    let graph = Graph::inference("net");
+    graph.constant("x", &[1.0], &[1]).clamp(-f32::INFINITY, f32::INFINITY);
+    graph.check().expect("limits may be infinite");
+}
+
 /// The terms of the cross-entropy have kinks at 0, their sum has none. Constants computed with PyTorch's
 /// `binary_cross_entropy_with_logits`.
 #[test]
@@ -264,7 +327,7 @@ fn elementwise_functions_of_integers_are_refused() {
 fn an_expression_of_more_inputs_than_tensors_is_refused() {
     check_refused(
         |graph| parameter(graph, &[2]).map(|x| x + Expr::input(1)),
-        "map: 1 inputs for `x0 + x1`, expected a tensor for each input of the expression",
+        "map: the expression `x0 + x1` (number of inputs: 1), expected a tensor for each input that it reads",
     );
 }
 

@@ -45,6 +45,18 @@ fn a_gradient_that_the_loss_does_not_reach_is_0() -> Result<(), Error> {
 }
 
 #[test]
+fn a_parameter_that_is_bound_after_the_backward_pass_has_no_gradient() -> Result<(), Error> {
+    let found = gradients(|graph, bound| {
+        graph.backward(&bound(0).sum(..))?;
+        assert!(!bound(1).has_gradient());
+        bound(0);
+        Ok(())
+    })?;
+    assert_eq!(found, [1.0, 1.0, 0.0, 0.0]);
+    Ok(())
+}
+
+#[test]
 fn losses_without_a_curve_or_weights() -> Result<(), Error> {
     let targets = |graph: &Graph| graph.constant("targets", &[0.0, 1.0], &[2]);
     let of = |loss: &dyn Fn(Tensor, Tensor) -> Tensor| gradients(|graph, bound| graph.backward(&loss(bound(0), targets(graph))));

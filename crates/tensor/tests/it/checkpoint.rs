@@ -73,8 +73,8 @@ impl Net {
         device.write(&self.state, &[0_u32; 4])?;
         self.graph.compile(&device)?.run(2)?;
         let buffers = [&self.grads].into_iter().chain(&self.running);
-        let read = buffers.map(|buffer| device.read::<u32>(buffer)).collect::<Result<Vec<_>, _>>()?;
-        Ok(read.concat())
+        let read = buffers.map(|buffer| device.read::<f32>(buffer)).collect::<Result<Vec<_>, _>>()?;
+        Ok(read.concat().into_iter().map(f32::to_bits).collect())
     }
 
     fn transient_bytes(&self) -> Result<usize, Error> {

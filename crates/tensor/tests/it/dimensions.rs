@@ -240,7 +240,7 @@ fn shapes_and_ranges_that_do_not_match_are_refused() {
     );
     check_refused(
         |graph| x(graph).gather(1, &x(graph)),
-        "net: kernel `gather` wants 6 U32 for `index`, got 6 F32 of `values`; give a slice of that type and length, or change the sizes of the kernel",
+        "gather: `index` is f32, expected u32, such as that of `Graph::constant_codes`; a float can be cast to it",
     );
     check_refused(
         |graph| x(graph).narrow(1, 1..4),
@@ -257,7 +257,7 @@ fn shapes_and_ranges_that_do_not_match_are_refused() {
     );
     check_refused(
         |graph| x(graph).gather_rows(&flat(graph)),
-        "net: kernel `embedding` wants 6 U32 for `index`, got 6 F32 of `values`; give a slice of that type and length, or change the sizes of the kernel",
+        "embedding: `index` is f32, expected u32, such as that of `Graph::constant_codes`; a float can be cast to it",
     );
     check_refused(
         |graph| foreign.gather_rows(&index(graph)),

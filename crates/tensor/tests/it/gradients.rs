@@ -11,8 +11,8 @@ fn fused() -> [Activation; 5] {
     [Activation::identity(), Activation::relu(), Activation::celu(0.7), Activation::sigmoid(), Activation::tanh()]
 }
 
-fn of_input() -> [Activation; 3] {
-    [Activation::gelu(), Activation::gelu_tanh(), Activation::silu()]
+fn of_input() -> [Activation; 4] {
+    [Activation::elu(0.7), Activation::gelu(), Activation::gelu_tanh(), Activation::silu()]
 }
 
 fn constant(graph: &Graph, shape: &[usize], value: impl Fn(usize) -> f32) -> Tensor {

@@ -8,6 +8,7 @@ mod autocast;
 mod batch_index;
 mod bound_twice;
 mod checkpoint;
+mod derivatives;
 mod dimensions;
 mod draws;
 mod finite_difference;

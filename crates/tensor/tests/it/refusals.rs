@@ -71,7 +71,7 @@ fn shapes_that_do_not_fit() {
     );
     check_refused(
         |graph| x(graph).embedding(&vector(graph), 0, None),
-        "net: kernel `embedding` wants 6 U32 for `index`, got 6 F32 of `values`; give a slice of that type and length, or change the sizes of the kernel",
+        "embedding: `index` is f32, expected u32, such as that of `Graph::constant_codes`; a float can be cast to it",
     );
     check_refused(|graph| x(graph).reshape(&[7]), "reshape: `shape` has shape [7], expected 6 elements");
     check_refused(
@@ -80,7 +80,7 @@ fn shapes_that_do_not_fit() {
     );
     check_refused(
         |graph| graph.constant("c", &[1.0], &[2]),
-        "tensor: `shape` has shape [2], expected 1 elements, those of 0..1 of `c` (1)",
+        "constant: `values` has shape [1], expected as many elements as shape [2] has",
     );
 }
 

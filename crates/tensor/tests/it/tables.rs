@@ -41,7 +41,8 @@ fn epoch(dtype: DType, max_bytes: usize) -> Result<(Vec<u32>, Vec<u32>), Error> 
     graph.store(&numbers.embedding(&categories, 1, None), &state, &all_codes);
     graph.advance(&state);
     graph.compile(&device)?.run(N_ROWS.div_ceil(BATCH))?;
-    Ok((device.read(&all)?, device.read(&all_codes)?))
+    let bits = |buffer| device.read::<f32>(buffer).map(|values| values.into_iter().map(f32::to_bits).collect());
+    Ok((bits(&all)?, bits(&all_codes)?))
 }
 
 #[test]

@@ -117,3 +117,11 @@ fn every_argument_has_a_buffer() {
     let declared = declared();
     assert!(TwinArgs::new(&declared).read::<f32>("x").is_empty());
 }
+
+#[test]
+#[should_panic(expected = "argument `x` was given bytes at address")]
+fn bytes_that_are_not_aligned_are_a_mistake() {
+    let declared = [Arg::read("x", DType::F32, 2)];
+    let words = [0_u32; 3];
+    TwinArgs::new(&declared).push_read(&bytemuck::bytes_of(&words)[1..9]);
+}
