@@ -16,7 +16,7 @@ use brisk_train::{
 };
 
 use crate::gpu::{cpu, gpu};
-use crate::run::{N_COLS, history, noise, quiet, rows};
+use crate::run::{N_COLS, Weighted, history, noise, quiet, rows};
 
 const COLUMNS: [CategoricalColumn; 2] = [CategoricalColumn { n_codes: 4, dim: 2 }, CategoricalColumn { n_codes: 90, dim: 3 }];
 
@@ -281,12 +281,17 @@ fn categories_are_learnt() -> Result<(), Error> {
     Ok(())
 }
 
+#[track_caller]
+fn refused<S: RowSource<Feature: FeedElement>>(run: &Run<'_, S>, choice: FeedChoice) -> String {
+    let feed = FeedConfig { choice, ..FeedConfig::default() };
+    run.outcome(&cpu(1), &feed).expect_err("these rows cannot be trained on").to_string()
+}
+
 #[test]
 fn rows_that_do_not_fit_the_model_are_refused() -> Result<(), Error> {
     let (plain, coded) = (rows(0, 100), with_all(rows(0, 100)));
     let message = |train: &Rows, valid: &Rows, columns: &[CategoricalColumn]| {
-        let run = Run { train, valid, columns, batch_rows: 10 };
-        run.outcome(&cpu(1), &FeedConfig::default()).expect_err("these rows cannot be trained on").to_string()
+        refused(&Run { train, valid, columns, batch_rows: 10 }, FeedChoice::Auto)
     };
     let expected =
         "train rows: 2 categorical columns per row, expected 0; give the model an embedding for each, or leave the columns out";
@@ -300,9 +305,12 @@ fn rows_that_do_not_fit_the_model_are_refused() -> Result<(), Error> {
     for (weight, expected) in [(-1.0, "-1"), (f32::NAN, "NaN"), (f32::INFINITY, "inf")] {
         let mut weights = vec![1.0; 100];
         weights[42] = weight;
-        let weighted = rows(0, 100).with_weights(weights).expect("a weight a row");
+        let weighted = Weighted { rows: rows(0, 100), weights };
         let expected = format!("train rows: the weight of row 42 is {expected}, expected a finite number, 0 or more");
-        assert_eq!(message(&weighted, &plain, &[]), expected);
+        for choice in [FeedChoice::Resident, FeedChoice::Streamed] {
+            let run = Run { train: &weighted, valid: &weighted, columns: &[], batch_rows: 10 };
+            assert_eq!(refused(&run, choice), expected, "{choice:?}");
+        }
     }
     let weightless = rows(0, 100).with_weights(vec![0.0; 100]).expect("a weight a row");
     let expected = "train rows: all 100 weights are 0, expected some above 0; leave the weights out, or set some";

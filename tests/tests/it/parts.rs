@@ -13,7 +13,7 @@ use brisk_train::{
 
 use crate::gpu::cpu;
 use crate::replicas::{CONFIG, check_alike, check_same_bits};
-use crate::run::{N_COLS, Ready, Setting, history, into_folder, quiet, rows};
+use crate::run::{N_COLS, Ready, Setting, Weighted, history, into_folder, quiet, rows};
 
 /// A source that counts how often each row is read, by all replicas together.
 struct Counted<S> {
@@ -323,13 +323,10 @@ fn each_replica_names_a_wrong_value_whichever_read_it() {
     assert!(found.iter().all(|error| error.contains("the disk is on fire") && error.contains("77")), "{found:?}");
 
     let weights = vec![1.0; 499].into_iter().chain([-1.0]).collect::<Vec<_>>();
-    let weighted = Counted::new(rows(0, 500).with_weights(weights).expect("a weight a row"));
-    let found = errors(2, |replica| prepare(replica, &weighted, &Counted::new(valid_with_weights()), &streamed(None)));
+    let [weighted, valid] = [(rows(0, 500), weights), (rows(500, 200), vec![1.0; 200])]
+        .map(|(rows, weights)| Counted::new(Weighted { rows, weights }));
+    let found = errors(2, |replica| prepare(replica, &weighted, &valid, &streamed(None)));
     assert!(found.iter().all(|error| *error == found[0] && error.contains("row 499") && error.contains("-1")), "{found:?}");
-}
-
-fn valid_with_weights() -> Rows {
-    rows(500, 200).with_weights(vec![1.0; 200]).expect("a weight a row")
 }
 
 /// The fingerprint of a table depends on the file that it was imported from.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use brisk_loader::Rows;
+use brisk_loader::{Layout, RowBuffers, RowSelection, RowSource, Rows};
 use brisk_nn::{Activation, Adam, Mlp, MlpConfig, Parameters, ParametersBuilder, Schedule};
 use brisk_program::Device;
 use brisk_train::{
@@ -99,6 +99,32 @@ pub(crate) fn rows(first: usize, n: usize) -> Rows {
             .extend(x.iter().zip([(0.0, 1.0), (5.0, 0.1), (-3.0, 20.0), (1e3, 1.0), (0.5, 1e-3)]).map(|(x, (m, s))| m + s * x));
     }
     Rows::new(features, labels, N_COLS).expect("as many labels as rows")
+}
+
+/// Rows with weights, which may be ones that `Rows` refuses.
+pub(crate) struct Weighted {
+    pub(crate) rows: Rows,
+    pub(crate) weights: Vec<f32>,
+}
+
+impl RowSource for Weighted {
+    type Feature = f32;
+    type Error = brisk_loader::Error;
+
+    fn layout(&self) -> Layout {
+        Layout { has_weights: true, ..self.rows.layout() }
+    }
+
+    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), Self::Error> {
+        let RowBuffers { features, labels, categories, weights } = into;
+        if let Some(weights) = weights {
+            rows.for_each_block(|at, rows| {
+                weights[at..].iter_mut().zip(rows).for_each(|(weight, &row)| *weight = self.weights[row as usize]);
+                Ok(())
+            })?;
+        }
+        self.rows.gather(rows, RowBuffers { features, labels, categories, weights: None })
+    }
 }
 
 /// Uniform in -1..1, a pure function of the index.

@@ -67,6 +67,8 @@ pub(crate) struct Buffer {
     pub(crate) dtype: DType,
     pub(crate) len: usize,
     pub(crate) persistent: Option<Persistent>,
+    /// The bytes that each recorded kernel writes, scratch not counted.
+    writes: Vec<Range<usize>>,
 }
 
 #[derive(Debug, Clone)]
@@ -157,7 +159,8 @@ impl Program {
 
     /// The number of kernels so far that write to elements of `slice`: as long as it is the same, so are the values.
     pub fn n_writes(&self, slice: Slice) -> usize {
-        self.steps.iter().filter(|step| step.writes(slice)).count()
+        let bytes = slice.bytes();
+        self.buffers[slice.buffer].writes.iter().filter(|written| overlap(written, &bytes)).count()
     }
 
     /// Binds a buffer that outlives the run; binding it again returns the same slice.
@@ -168,6 +171,7 @@ impl Program {
                 dtype: persistent.dtype(),
                 len: persistent.len(),
                 persistent: Some(persistent.clone()),
+                writes: Vec::new(),
             });
             self.buffers.len() - 1
         });
@@ -179,7 +183,7 @@ impl Program {
     /// The planner lets transients that are never alive together share memory, so the contents of one before its first write are
     /// arbitrary.
     pub fn transient(&mut self, name: impl Into<String>, dtype: DType, len: usize) -> Slice {
-        self.buffers.push(Buffer { name: name.into(), dtype, len, persistent: None });
+        self.buffers.push(Buffer { name: name.into(), dtype, len, persistent: None, writes: Vec::new() });
         self.whole(self.buffers.len() - 1)
     }
 
@@ -190,7 +194,7 @@ impl Program {
     /// [`Error::ForeignSlice`]; [`Error::EmptyArg`], [`Error::ScratchOrder`]. On `Err` nothing has been recorded.
     pub fn push(&mut self, kernel: impl Kernel, args: &[Slice]) -> Result<(), Error> {
         let step = self.step(Arc::new(kernel), None, args)?;
-        self.steps.push(step);
+        self.insert(self.n_kernels(), step);
         Ok(())
     }
 
@@ -218,8 +222,15 @@ impl Program {
             return Err(Error::HostScratch { program: self.name.clone(), step: host.name(), arg });
         }
         let step = self.step(Arc::new(kernel), Some(host), args)?;
-        self.steps.insert(at, step);
+        self.insert(at, step);
         Ok(())
+    }
+
+    fn insert(&mut self, at: usize, step: Step) {
+        for arg in step.args.iter().filter(|arg| arg.is_write()) {
+            self.buffers[arg.buffer].writes.push(arg.bytes.clone());
+        }
+        self.steps.insert(at, step);
     }
 
     /// The host steps, in order.
@@ -407,11 +418,19 @@ impl Step {
     /// Whether it writes to elements of `slice`, scratch not counted.
     fn writes(&self, slice: Slice) -> bool {
         let bytes = slice.bytes();
-        self.args.iter().any(|arg| {
-            let is_of_buffer = arg.buffer == slice.buffer && arg.access.writes() && arg.access != Access::Scratch;
-            is_of_buffer && arg.bytes.start < bytes.end && bytes.start < arg.bytes.end
-        })
+        self.args.iter().any(|arg| arg.buffer == slice.buffer && arg.is_write() && overlap(&arg.bytes, &bytes))
     }
+}
+
+impl StepArg {
+    /// Whether a kernel writes to it, and more than scratch.
+    fn is_write(&self) -> bool {
+        self.access.writes() && self.access != Access::Scratch
+    }
+}
+
+fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
+    a.start < b.end && b.start < a.end
 }
 
 impl Buffer {

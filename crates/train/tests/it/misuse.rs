@@ -231,7 +231,7 @@ fn a_search_for_a_learning_rate_uses_the_batches_of_the_run() -> Result<(), Erro
 }
 
 #[test]
-fn labels_that_are_no_classes_and_weights_below_0_are_refused() -> Result<(), Error> {
+fn labels_that_are_no_classes_are_refused() -> Result<(), Error> {
     let device = cpu();
     let first_epoch = |rows: &Rows, choice, labels| -> Result<(), Error> {
         let config = FeedConfig { choice, labels, ..FeedConfig::default() };
@@ -247,11 +247,6 @@ fn labels_that_are_no_classes_and_weights_below_0_are_refused() -> Result<(), Er
             let error = first_epoch(&rows, choice, DType::U32).expect_err("no class");
             assert!(matches!(&error, Error::Value { set: "own", row: 5, found, .. } if *found == bad.to_string()), "{error}");
             first_epoch(&rows, choice, DType::F32)?;
-        }
-        for bad in [-1.0, f32::INFINITY] {
-            let rows = rows(8).with_weights(vec![1.0, 1.0, bad, 1.0, 1.0, 1.0, 1.0, 1.0]).expect("a weight a row");
-            let error = first_epoch(&rows, choice, DType::F32).expect_err("no weight");
-            assert!(matches!(&error, Error::Value { row: 2, found, .. } if *found == bad.to_string()), "{error}");
         }
     }
     Ok(())
