@@ -176,7 +176,8 @@ pub(crate) struct Scaling {
     /// here, and the time in which they read a table on a server, beside that of processes and a server here
     #[arg(long)]
     pub(crate) simulate: bool,
-    /// Also reads a table of this size, in shards on a server here, by four processes, which takes 10 s a gigabyte
+    /// Also reads a table of this size, in shards on a server here, by four processes, which takes 10 s a gigabyte, and as much
+    /// space in a temporary folder (TMPDIR)
     #[arg(long, value_name = "GB", value_parser = positive, requires = "simulate")]
     pub(crate) table_gb: Option<f64>,
     /// Latency of one more link to predict for, in microseconds per message

@@ -41,7 +41,7 @@ pub(super) fn check(options: &Options) -> Result<Vec<Row>> {
     epochs(&Served::start(n_bytes, 1, 40e6)?, &[1, 2, 4], options.n_rounds)
 }
 
-/// The same for a table of many shards and four processes, whose caches hold a part of it.
+/// The same for a table of many shards and four processes, whose caches hold all of it together.
 pub(super) fn large(n_gigabytes: f64) -> Result<Vec<Row>> {
     const SHARD_BYTES: usize = 64 << 20;
     let n_shards = (n_gigabytes * 1e9 / SHARD_BYTES as f64).ceil() as usize;
@@ -246,8 +246,7 @@ pub(crate) fn reader(args: &[String]) -> Result<()> {
     let [url, rank, n_ranks, cache] = args else {
         bail!("a rank that reads is given a URL, its rank, the number of ranks, and a cache")
     };
-    let cache = CacheFolder::At(cache.into());
-    let remote = Remote::new(RemoteOptions { cache, cache_bytes: 1 << 30, ..RemoteOptions::default() })?;
+    let remote = Remote::new(RemoteOptions { cache: CacheFolder::At(cache.into()), ..RemoteOptions::default() })?;
     let (lanes, n_ranks) = (lanes()?, n_ranks.parse()?);
     let ahead = ReadAhead::new(ahead_bytes(&lanes, n_ranks));
     let table = ShardedTable::open_streamed_url(url, &ahead, &remote)?;
