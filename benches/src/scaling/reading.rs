@@ -74,8 +74,7 @@ fn epochs(served: &Served, numbers_of_ranks: &[usize], n_rounds: usize) -> Resul
             memory.push(most(|rank| rank.peak_bytes));
         }
         let table = served.n_rows * ROW_BYTES;
-        let size =
-            if table < 1_000_000_000 { format!("{} MB", table / 1_000_000) } else { format!("{} GB", table / 1_000_000_000) };
+        let size = if table < 1_000_000_000 { format!("{} MiB", table >> 20) } else { format!("{} GB", table / 1_000_000_000) };
         let row = |case: &str, ours: Vec<f64>, unit, reference: Option<(&str, f64)>| Row {
             suite: SUITE,
             case: format!("{case}, {size} at {:.0} MB/s, {n_ranks} processes", served.bytes_per_s / 1e6),
