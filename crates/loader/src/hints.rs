@@ -9,8 +9,8 @@ use crate::source::{Hint, RowSource};
 /// How many windows are announced for later, after the next one. A source takes as many as it has room for.
 const N_LATER: u32 = 4;
 
-/// The progress of the hints of an epoch. Each window is announced once, one before the one in use, and released once; before that
-/// it may be announced for later.
+/// The progress of the hints of an epoch. Each window is announced once, one before the one in use, and released once; before
+/// that it may be announced for later.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hints {
     /// Windows below this have been announced.

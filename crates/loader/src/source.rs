@@ -135,8 +135,8 @@ pub trait RowSource: Sync {
 pub enum Hint {
     /// Many of the rows will be gathered soon, in any order, so that a source can start to read a block of a file.
     WillNeed,
-    /// The rows will be gathered after those of [`WillNeed`](Self::WillNeed), so that a source with room to spare can start to read
-    /// them. They are announced again when they come next, and released like others.
+    /// The rows will be gathered after those of [`WillNeed`](Self::WillNeed), so that a source with room to spare can start to
+    /// read them. They are announced again when they come next, and released like others.
     WillNeedLater,
     /// None of the rows will be needed again soon, so that a source can release a block. They can still be gathered.
     DontNeed,

@@ -152,7 +152,8 @@ impl Cache {
         is_read
     }
 
-    /// Reads a part of a block that this process has checked or written as a whole before. `false` if the block is no longer there.
+    /// Reads a part of a block that this process has checked or written as a whole before. `false` if the block is no longer
+    /// there.
     pub(super) fn read_part(&self, key: &Key, block: u64, part: Range<usize>, out: &mut [u8]) -> bool {
         let _permit = self.readers.take();
         let read = |mut file: File| {

@@ -146,8 +146,8 @@ impl ReadAhead {
         state.n_tables
     }
 
-    /// Queues those of the rows that are neither in memory nor queued; those for later as far as there is room for them beside all
-    /// others.
+    /// Queues those of the rows that are neither in memory nor queued; those for later as far as there is room for them beside
+    /// all others.
     pub(super) fn announce(&self, table: u64, file: &Arc<TableFile>, rows: Range<usize>, is_later: bool) {
         if rows.is_empty() || !self.running.start(file.n_readers()) {
             return;
@@ -301,7 +301,8 @@ impl Shared {
             }
             let mut state = self.lock();
             if state.is_later(job) {
-                // At once: otherwise the rows could be announced as those that come next in between, and would be taken for queued.
+                // At once: otherwise the rows could be announced as those that come next in between, and would be taken for
+                // queued.
                 let removed = state.is_wanted(job).then(|| state.remove((job.table, job.rows.start)));
                 drop(state);
                 drop(removed);
