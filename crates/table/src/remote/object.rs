@@ -211,7 +211,9 @@ impl Object {
         };
         if is_read {
             self.session.counts.bytes_from_cache.fetch_add(n_bytes as u64, Ordering::Relaxed);
-            checked().insert(number);
+            if !is_checked {
+                checked().insert(number);
+            }
         }
         is_read
     }
