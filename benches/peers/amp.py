@@ -1,6 +1,6 @@
 """PyTorch's side of `cargo xtask bench amp`: training steps in f32 and under autocast.
 
-    python amp.py N_THREADS     reads requests and prints one line for each
+    python amp.py DEVICE N_THREADS     trains on the device, cpu or gpu; reads requests and prints one line for each
 
 `TASK PRECISION BATCH N_ROWS` trains one epoch of a task, `mlp`, `convnet` or `tab_m`, in f32, f16 or bf16 on shuffled batches: rows per second, and the mean loss. The
 first request for a task and a precision also warms up.
@@ -14,7 +14,10 @@ import time
 import torch
 from torch import nn
 
-torch.set_num_threads(int(sys.argv[1]))
+from device import device_of
+
+DEVICE, _ = device_of(sys.argv[1])
+torch.set_num_threads(int(sys.argv[2]))
 DTYPES = {"f32": None, "f16": torch.float16, "bf16": torch.bfloat16}
 
 
@@ -58,23 +61,24 @@ class Run:
     def __init__(self, task, precision, batch, n_rows):
         torch.manual_seed(0)
         self.model, shape = {"mlp": mlp, "convnet": convnet, "tab_m": tab_m}[task]()
+        self.model.to(DEVICE)
         self.dtype, self.batch = DTYPES[precision], batch
-        self.labels = (torch.arange(n_rows) % 2).float()
-        self.rows = torch.randn(n_rows, *shape) + 0.1 * self.labels.view(-1, *[1] * len(shape))
-        self.buffer = torch.empty(batch, *shape)
+        self.labels = (torch.arange(n_rows, device=DEVICE) % 2).float()
+        self.rows = torch.randn(n_rows, *shape, device=DEVICE) + 0.1 * self.labels.view(-1, *[1] * len(shape))
+        self.buffer = torch.empty(batch, *shape, device=DEVICE)
         if len(shape) == 3:
             self.rows = self.rows.to(memory_format=torch.channels_last)
             self.buffer = self.buffer.to(memory_format=torch.channels_last)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-3, fused=True)
-        self.scaler = torch.amp.GradScaler("cpu", enabled=precision == "f16")
+        self.scaler = torch.amp.GradScaler(DEVICE.type, enabled=precision == "f16")
         self.loss = nn.BCEWithLogitsLoss()
         for _ in range(3):
-            self.step(torch.arange(batch))
+            self.step(torch.arange(batch, device=DEVICE)).item()
 
     def step(self, rows):
         self.optimizer.zero_grad(set_to_none=True)
         x = torch.index_select(self.rows, 0, rows, out=self.buffer) if len(rows) == self.batch else self.rows[rows]
-        with torch.autocast("cpu", dtype=self.dtype or torch.bfloat16, enabled=self.dtype is not None):
+        with torch.autocast(DEVICE.type, dtype=self.dtype or torch.bfloat16, enabled=self.dtype is not None):
             logits = self.model(x)
         loss = self.loss(logits.float(), self.labels[rows].unsqueeze(1).expand_as(logits))
         self.scaler.scale(loss).backward()
@@ -83,12 +87,14 @@ class Run:
         return loss.detach()
 
     def epoch(self):
-        losses = torch.zeros(())
+        losses = torch.zeros((), device=DEVICE)
         start = time.perf_counter()
-        batches = torch.randperm(len(self.rows)).split(self.batch)
+        batches = torch.randperm(len(self.rows), device=DEVICE).split(self.batch)
         for rows in batches:
             losses += self.step(rows)
-        return len(self.rows) / (time.perf_counter() - start), losses.item() / len(batches)
+        # Waits for the device.
+        loss = losses.item() / len(batches)
+        return len(self.rows) / (time.perf_counter() - start), loss
 
 
 runs = {}

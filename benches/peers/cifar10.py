@@ -9,13 +9,14 @@ default layout. Then answers each line `n` with the seconds of n further steps i
 """
 
 import contextlib
-import platform
 import sys
 import time
 
 import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file
+
+from device import device_of
 
 
 def ghost_norm(x, bias, n_ghosts, eps, stats, momentum, train):
@@ -138,15 +139,6 @@ def step_of(recipe, network, rates, n_steps):
             p.add_(d + 0.9 * velocity)
 
     return {"muon": muon, "page": page}[recipe]
-
-
-def device_of(word):
-    """The device of that word, and its name."""
-    if word == "gpu" and torch.cuda.is_available():
-        return torch.device("cuda"), torch.cuda.get_device_name()
-    if word == "gpu" and torch.backends.mps.is_available():
-        return torch.device("mps"), platform.machine()
-    return torch.device("cpu"), "a CPU"
 
 
 def main():

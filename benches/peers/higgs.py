@@ -1,6 +1,6 @@
 """PyTorch on the HIGGS-shaped table: how fast it loads and how fast it trains, in common ways.
 
-    python higgs.py [--suite loader,train] [--rows 1000000] [--batch 1024,8192] [--epochs 1] [--repeats 5] [--seed 1]
+    python higgs.py [--suite loader,train] [--rows 1000000] [--batch 1024,8192] [--epochs 1] [--repeats 5] [--seed 1] [--device cpu]
 
 Prints one JSON object per line: first the table and its checksum, then one case per line with the median of the repeats. The cases of one
 suite alternate, so that other load on the machine affects all of them equally; only ratios within one run are meaningful.
@@ -12,11 +12,11 @@ Loader cases move every row of the table into a batch once and read nothing back
     index_select     randperm, then index_select(out=) into a buffer that is kept: PyTorch's fastest way
     in_order_copy    slices in file order, copied into the buffer
 
-Training cases fit 28-256-256-256-1 (ReLU, f32, BCEWithLogits, Adam at 1e-3) on shuffled batches:
+Training cases fit 28-256-256-256-1 (ReLU, f32, BCEWithLogits, Adam at 1e-3) on shuffled batches, on the CPU or a GPU, which then holds the table too:
     gather           index_select(out=) and Adam with its defaults
     gather_foreach   the same with Adam(foreach=True)
     gather_fused     the same with Adam(fused=True)
-    dataloader       DataLoader(TensorDataset, shuffle=True) and Adam with its defaults
+    dataloader       DataLoader(TensorDataset, shuffle=True) over a table in memory, and Adam with its defaults; batches are copied to a GPU
 """
 import argparse
 import json
@@ -30,11 +30,12 @@ from torch import nn
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
 
 import higgs_table
+from device import device_of
 
 
 def gathered(x, y, batch):
     """Shuffled batches, written into two buffers that are kept."""
-    order = torch.randperm(len(x))
+    order = torch.randperm(len(x), device=x.device)
     xb, yb = x.new_empty(batch, x.shape[1]), y.new_empty(batch)
     for rows in order.split(batch):
         if len(rows) < batch:
@@ -95,13 +96,14 @@ def load(x, y, batches, batch, epochs):
     return n_rows / (time.perf_counter() - start), {}
 
 
-def train(x, y, batches, batch, epochs, options, seed):
+def train(x, y, device, batches, batch, epochs, options, seed):
     """Rows per second over all epochs, and the mean loss of the last one, summed without reading it back in each step."""
     torch.manual_seed(seed)
-    model, criterion = mlp([x.shape[1], 256, 256, 256, 1]), nn.BCEWithLogitsLoss()
+    model, criterion = mlp([x.shape[1], 256, 256, 256, 1]).to(device), nn.BCEWithLogitsLoss()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, **options)
 
     def step(xb, yb):
+        xb, yb = xb.to(device), yb.to(device)
         optimizer.zero_grad(set_to_none=True)
         loss = criterion(model(xb).squeeze(1), yb)
         loss.backward()
@@ -109,15 +111,17 @@ def train(x, y, batches, batch, epochs, options, seed):
         return loss.detach()
 
     for _ in range(3):  # memory pools, library start-up; the optimizer's state is part of every later step as well
-        step(x[:batch], y[:batch])
+        step(x[:batch], y[:batch]).item()
     start = time.perf_counter()
     for _ in range(epochs):
-        loss_sum, n_batches = torch.zeros(()), 0
+        loss_sum, n_batches = torch.zeros((), device=device), 0
         for xb, yb in batches(x, y, batch):
             loss_sum += step(xb, yb)
             n_batches += 1
+    # Waits for the device.
+    loss = loss_sum.item() / n_batches
     seconds = time.perf_counter() - start
-    return epochs * len(x) / seconds, {"loss": round(loss_sum.item() / n_batches, 5)}
+    return epochs * len(x) / seconds, {"loss": round(loss, 5)}
 
 
 def report(suite, case, batch, args, results):
@@ -137,6 +141,7 @@ def main():
     args.add_argument("--repeats", type=int, default=5)
     args.add_argument("--cases", default="", help="only the cases that contain one of these, comma-separated")
     args.add_argument("--seed", type=int, default=1)
+    args.add_argument("--device", default="cpu", choices=["cpu", "gpu"], help="where to train")
     args = args.parse_args()
 
     torch.set_num_threads(os.cpu_count())
@@ -144,6 +149,8 @@ def main():
     print(json.dumps({"table": "higgs-shaped", "rows": args.rows, "seed": args.seed,
                       "checksum": higgs_table.checksum(features, labels), "positives": int(labels.sum())}), flush=True)
     x, y = torch.from_numpy(features), torch.from_numpy(labels.astype(np.float32))
+    device, _ = device_of(args.device)
+    on_device = x.to(device), y.to(device)
     wanted = lambda case: any(part in case for part in args.cases.split(","))
 
     for batch in map(int, args.batch.split(",")):
@@ -153,8 +160,9 @@ def main():
                 runs["loader", case] = lambda batches=batches: load(x, y, batches, batch, args.epochs)
         if "train" in args.suite:
             for case, (batches, options) in TRAINERS.items():
-                runs["train", case] = lambda batches=batches, options=options: train(
-                    x, y, batches, batch, args.epochs, options, args.seed)
+                table = (x, y) if batches is by_row else on_device
+                runs["train", case] = lambda table=table, batches=batches, options=options: train(
+                    *table, device, batches, batch, args.epochs, options, args.seed)
         runs = {key: run for key, run in runs.items() if wanted(key[1])}
         results = {key: [] for key in runs}
         for _ in range(args.repeats):

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use brisk_loader::{Order, Rows};
 use brisk_nn::{Adam, Mlp, MlpConfig, Optimizer as _, Parameters, ParametersBuilder, StepInputs};
 use brisk_program::kernels::{Epilogue, Matmul, Transpose};
-use brisk_program::{Device, Executable, Program};
+use brisk_program::{Device, DeviceKind, Executable, Program};
 use brisk_tensor::{Activation, DType, Graph, Persistent, Reduction};
 use brisk_train::{ResidentRows, Standardisation};
 use serde_json::Value;
@@ -38,7 +38,7 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Table>> {
     let mut theirs: BTreeMap<(usize, &str), Vec<f64>> = BTreeMap::new();
     for round in 0..options.n_rounds {
         if let Some(python) = &options.peers {
-            for (batch, case, figure, loss) in peer(python, options.n_rows, &sum)? {
+            for (batch, case, figure, loss) in peer(python, options, &sum)? {
                 theirs.entry((batch, case)).or_default().push(figure);
                 if round == 0 {
                     println!("PyTorch {case}, batch {batch}: loss {loss:.4} over the first epoch");
@@ -176,10 +176,12 @@ fn products(batch: usize) -> Result<Program> {
 }
 
 /// PyTorch's figures for one round: batch size, case, rows per second, loss.
-fn peer(python: &Path, n_rows: usize, sum: &str) -> Result<Vec<(usize, &'static str, f64, f64)>> {
+fn peer(python: &Path, options: &Options, sum: &str) -> Result<Vec<(usize, &'static str, f64, f64)>> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../benches/peers/higgs.py");
+    let device = if options.device.info().kind == DeviceKind::Gpu { "gpu" } else { "cpu" };
     let output = Command::new(python)
-        .args([script, "--suite", "train", "--repeats", "1", "--rows", &n_rows.to_string(), "--seed", &SEED.to_string()])
+        .args([script, "--suite", "train", "--repeats", "1", "--rows", &options.n_rows.to_string(), "--seed", &SEED.to_string()])
+        .args(["--device", device])
         .stderr(Stdio::inherit())
         .output()
         .with_context(|| format!("{}: cannot start", python.display()))?;

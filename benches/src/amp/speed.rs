@@ -18,12 +18,13 @@ const PEER: &str = "benches/peers/amp.py";
 #[expect(clippy::print_stdout, reason = "why something is not measured belongs to the report")]
 pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
     let is_hardware = options.device.info().kind == DeviceKind::Gpu;
+    let place = if is_hardware { "gpu" } else { "cpu" };
     // On software, the wide network would take minutes without new information; a smoke run checks that it runs.
     let wide = (is_hardware || options.scale == Scale::Smoke).then(|| (wide(options), 1.5, true));
     let mut peer = options
         .peers
         .as_ref()
-        .map(|python| Peer::python(python, PEER, &[rayon::current_num_threads().to_string()]))
+        .map(|python| Peer::python(python, PEER, &[place.to_owned(), rayon::current_num_threads().to_string()]))
         .transpose()?;
     let mut rows = Vec::new();
     let [mlp, convnet] = tasks(options);
