@@ -14,7 +14,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 use brisk_atomic_file::{Leftover, create_claimed, printable};
 
-use super::permits::Permits;
 use crate::checksum::checksum;
 use crate::error::Error;
 
@@ -54,9 +53,7 @@ impl Key {
 pub(super) struct Cache {
     folder: PathBuf,
     limit_bytes: u64,
-    /// More threads would take the time of those that use the rows, and read no faster.
-    readers: Permits,
-    /// Memory for a block, of each of them.
+    /// Memory for a block, of each thread that checks one.
     spare: Mutex<Vec<Vec<u8>>>,
     /// Why blocks are no longer written, if so.
     problem: Mutex<Option<String>>,
@@ -85,13 +82,7 @@ impl Cache {
         let failed = |cause| Error::Io { path: folder.to_owned(), action: "use as a cache", cause };
         create_private(folder).map_err(failed)?;
         check_marker(folder)?;
-        let cache = Self {
-            folder: folder.to_owned(),
-            limit_bytes,
-            readers: Permits::new(n_readers()),
-            spare: Mutex::default(),
-            problem: Mutex::new(None),
-        };
+        let cache = Self { folder: folder.to_owned(), limit_bytes, spare: Mutex::default(), problem: Mutex::new(None) };
         match cache.lock_size() {
             Ok(mut size) => {
                 // Also corrects what killed processes have left.
@@ -106,6 +97,11 @@ impl Cache {
     /// Why blocks are not written: the folder is read-only, or the disk is full.
     pub(super) fn problem(&self) -> Option<String> {
         self.problem.lock().expect(HOLDERS_DO_NOT_PANIC).clone()
+    }
+
+    /// Whether there is a file of a block.
+    pub(super) fn has(&self, key: &Key, block: u64) -> bool {
+        self.folder.join(key.file_name(block)).exists()
     }
 
     /// Finds a block of `n_bytes`, or claims it to be fetched. Waits for `patience` for another process that is fetching it.
@@ -141,7 +137,6 @@ impl Cache {
 
     /// Reads a part of a block of `n_bytes` and checks all of it. `false` if the block is not there.
     pub(super) fn read_checked(&self, key: &Key, block: u64, n_bytes: usize, part: Range<usize>, out: &mut [u8]) -> bool {
-        let _permit = self.readers.take();
         let spare = || self.spare.lock().expect(HOLDERS_DO_NOT_PANIC);
         let mut bytes = spare().pop().unwrap_or_default();
         let is_read = self.read_into(&mut bytes, &self.folder.join(key.file_name(block)), key, n_bytes);
@@ -152,14 +147,15 @@ impl Cache {
         is_read
     }
 
-    /// Reads a part of a block that this process has checked or written as a whole before. `false` if the block is no longer
-    /// there.
-    pub(super) fn read_part(&self, key: &Key, block: u64, part: Range<usize>, out: &mut [u8]) -> bool {
-        let _permit = self.readers.take();
+    /// Reads a part of a block that this process has checked or written as a whole before, and marks the block as used if it
+    /// should. `false` if the block is no longer there.
+    pub(super) fn read_part(&self, key: &Key, block: u64, part: Range<usize>, out: &mut [u8], marks: bool) -> bool {
         let read = |mut file: File| {
             file.seek(SeekFrom::Start(part.start as u64))?;
             file.read_exact(out)?;
-            mark_used(&file);
+            if marks {
+                mark_used(&file);
+            }
             Ok(())
         };
         File::open(self.folder.join(key.file_name(block))).and_then(read).is_ok()
@@ -290,10 +286,6 @@ impl Drop for Slot {
             _ = fs::remove_file(&self.temp);
         }
     }
-}
-
-fn n_readers() -> usize {
-    thread::available_parallelism().map_or(1, |n| n.get().min(8))
 }
 
 /// The least recently used blocks are removed first. A read-only cache cannot be marked.

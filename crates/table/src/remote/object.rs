@@ -1,8 +1,9 @@
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use object_store::path::Path as ObjectPath;
 use object_store::{GetOptions, GetRange};
@@ -28,6 +29,9 @@ pub(crate) const FETCH_BYTES: usize = BLOCK_BYTES;
 /// The length of a request for an object that is copied as a whole.
 const COPY_BYTES: usize = 4 << 20;
 
+/// How long a block in the cache is not marked as used again, since marking it costs a tenth of reading it.
+const MARKED_FOR: Duration = Duration::from_secs(10);
+
 /// How often a block with the wrong checksum is requested.
 const N_FETCHES: usize = 3;
 
@@ -46,8 +50,8 @@ pub(crate) struct Object {
     head: Vec<u8>,
     data: OnceLock<Data>,
     sums: Mutex<Option<Arc<Vec<u8>>>>,
-    /// Blocks that were in the cache as they should be.
-    checked: Mutex<HashSet<usize>>,
+    /// Blocks that were in the cache as they should be, and when they were last marked as used.
+    checked: Mutex<HashMap<usize, Instant>>,
 }
 
 /// Without its bytes.
@@ -147,6 +151,16 @@ impl Object {
         Ok(got)
     }
 
+    /// Whether some bytes of rows are in the cache on this machine.
+    pub(crate) fn is_cached(&self, bytes: Range<usize>) -> bool {
+        let (Some(data), Some(cache), Some(key)) = (self.data.get(), &self.session.cache, &self.key) else { return false };
+        let number = |at: usize| at.saturating_sub(data.start) / FETCH_BYTES;
+        let checked = self.checked.lock().expect(HOLDERS_DO_NOT_PANIC);
+        bytes.is_empty()
+            || (number(bytes.start)..=number(bytes.end - 1))
+                .all(|number| checked.contains_key(&number) || cache.has(key, number as u64))
+    }
+
     /// Reads some bytes, those of rows from blocks.
     pub(crate) fn read(&self, bytes: Range<usize>, out: &mut [u8]) -> Result<(), Error> {
         let Some(data) = self.data.get().filter(|data| data.start <= bytes.start) else {
@@ -201,21 +215,26 @@ impl Object {
     /// Reads rows from a block in the cache; all of the block only if it has not been checked before.
     fn read_cached(&self, data: &Data, number: usize, part: Range<usize>, out: &mut [u8]) -> bool {
         let (Some(cache), Some(key)) = (&self.session.cache, &self.key) else { return false };
-        let checked = || self.checked.lock().expect(HOLDERS_DO_NOT_PANIC);
-        let is_checked = checked().contains(&number);
-        let (is_read, n_bytes) = if is_checked {
-            (cache.read_part(key, number as u64, part.clone(), out), part.len())
+        let marked = self.checked.lock().expect(HOLDERS_DO_NOT_PANIC).get(&number).copied();
+        let is_marked = marked.is_some_and(|marked| marked.elapsed() < MARKED_FOR);
+        let (is_read, n_bytes) = if marked.is_some() {
+            (cache.read_part(key, number as u64, part.clone(), out, !is_marked), part.len())
         } else {
             let n_bytes = self.block_range(data, number).len();
             (cache.read_checked(key, number as u64, n_bytes, part, out), n_bytes)
         };
         if is_read {
             self.session.counts.bytes_from_cache.fetch_add(n_bytes as u64, Ordering::Relaxed);
-            if !is_checked {
-                checked().insert(number);
+            if !is_marked {
+                self.set_checked(number);
             }
         }
         is_read
+    }
+
+    /// Remembers that a block is in the cache as it should be, and was marked as used.
+    fn set_checked(&self, number: usize) {
+        self.checked.lock().expect(HOLDERS_DO_NOT_PANIC).insert(number, Instant::now());
     }
 
     fn block_range(&self, data: &Data, number: usize) -> Range<usize> {
@@ -231,14 +250,14 @@ impl Object {
         match cache.claim(key, number as u64, range.len(), patience) {
             Claim::Found(block) => {
                 self.session.counts.bytes_from_cache.fetch_add(block.len() as u64, Ordering::Relaxed);
-                self.checked.lock().expect(HOLDERS_DO_NOT_PANIC).insert(number);
+                self.set_checked(number);
                 Ok(block)
             }
             Claim::Fetch(slot) => {
                 let block = self.fetch(data, range)?;
                 if let Some(slot) = slot {
                     cache.fill(slot, key, &block);
-                    self.checked.lock().expect(HOLDERS_DO_NOT_PANIC).insert(number);
+                    self.set_checked(number);
                 }
                 Ok(block)
             }

@@ -46,13 +46,23 @@ impl TableFile {
         }
     }
 
-    /// How many bytes of rows one of them reads at a time: of a file so many that a disk reaches its full speed, and a budget
-    /// holds several; of a server about a block, so that several are requested at a time, with the labels of its rows.
-    pub(super) fn piece_bytes(&self) -> usize {
+    /// The first of `rows`, as many as one thread reads at a time, and whether they are on this machine. If they are, a disk
+    /// reaches its full speed, and a budget holds several; of a server about a block, so that several are requested at a time,
+    /// with the labels of its rows.
+    pub(super) fn first_piece(&self, rows: &Range<usize>) -> (Range<usize>, bool) {
+        let first = |n_bytes: usize| {
+            let n_rows = n_bytes / size_of::<u64>() / self.words_of(1).max(1);
+            rows.start..rows.end.min(rows.start + n_rows.max(1))
+        };
+        let large = first(4 << 20);
         match &self.source {
-            Source::File { .. } => 4 << 20,
+            Source::File { .. } => (large, true),
             #[cfg(feature = "remote")]
-            Source::Object(_) => FETCH_BYTES / 8 * 9,
+            Source::Object(object) => {
+                let mut tensors = Part::ALL.into_iter().filter_map(|part| self.parts.tensor(part));
+                let is_cached = tensors.all(|tensor| object.is_cached(self.parts.range_of(tensor, large.clone())));
+                if is_cached { (large, true) } else { (first(FETCH_BYTES / 8 * 9), false) }
+            }
         }
     }
 

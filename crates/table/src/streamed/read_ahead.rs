@@ -1,7 +1,8 @@
 use std::collections::{BTreeMap, VecDeque};
+use std::num::NonZero;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 
 use super::extent::Extent;
@@ -64,6 +65,8 @@ struct State {
     slots: BTreeMap<(u64, usize), Slot>,
     queue: VecDeque<Job>,
     queued_words: usize,
+    /// Jobs of rows on this machine that are being read.
+    n_near: usize,
     /// Of all slots.
     n_words: usize,
     /// Of those that are not for later.
@@ -98,6 +101,8 @@ struct Job {
     file: Arc<TableFile>,
     rows: Range<usize>,
     n_words: usize,
+    /// Whether the rows are on this machine. No more than [`N_NEAR`] such jobs are read at a time.
+    is_near: bool,
 }
 
 /// Rows of a table that are in memory, or will be soon.
@@ -146,17 +151,16 @@ impl ReadAhead {
         state.n_tables
     }
 
-    /// Queues those of the rows that are neither in memory nor queued; those for later as far as there is room for them beside
+    /// Queues those of the announced rows that are neither in memory nor queued; those for later as far as there is room for them beside
     /// all others.
-    pub(super) fn announce(&self, table: u64, file: &Arc<TableFile>, rows: Range<usize>, is_later: bool) {
-        if rows.is_empty() || !self.running.start(file.n_readers()) {
+    pub(super) fn announce(&self, table: u64, file: &Arc<TableFile>, announced: Range<usize>, is_later: bool) {
+        if announced.is_empty() || !self.running.start(file.n_readers()) {
             return;
         }
-        let piece_rows = (file.piece_bytes() / size_of::<u64>() / file.words_of(1).max(1)).max(1);
         let budget = self.shared().pool.budget_words();
         let mut state = self.shared().lock();
-        let mut start = rows.start;
-        while start < rows.end {
+        let mut start = announced.start;
+        while start < announced.end {
             if let Some(slot) = state.slot_of(table, start) {
                 start = slot.end;
                 if slot.is_later && !is_later {
@@ -165,9 +169,10 @@ impl ReadAhead {
                 }
                 continue;
             }
-            let next = state.slots.range((table, start)..(table, rows.end)).next().map_or(rows.end, |(&(_, next), _)| next);
-            let end = next.min(start + piece_rows);
-            let n_words = file.words_of(end - start);
+            let next =
+                state.slots.range((table, start)..(table, announced.end)).next().map_or(announced.end, |(&(_, next), _)| next);
+            let (rows, is_near) = file.first_piece(&(start..next));
+            let n_words = file.words_of(rows.len());
             if is_later && state.n_words + n_words > budget {
                 break;
             }
@@ -175,15 +180,15 @@ impl ReadAhead {
                 state.drop_queued_for_later();
             }
             if state.queued_words + n_words > budget {
-                self.shared().rows_without_room.fetch_add((rows.end - start) as u64, Ordering::Relaxed);
+                self.shared().rows_without_room.fetch_add((announced.end - start) as u64, Ordering::Relaxed);
                 break;
             }
-            state.insert((table, start), Slot { end, n_words, is_later, extent: None });
-            state.queue.push_back(Job { table, file: file.clone(), rows: start..end, n_words });
+            state.insert((table, start), Slot { end: rows.end, n_words, is_later, extent: None });
+            start = rows.end;
+            state.queue.push_back(Job { table, file: file.clone(), rows, n_words, is_near });
             state.queued_words += n_words;
-            start = end;
         }
-        self.shared().queued.notify_all();
+        self.shared().queued.notify_one();
     }
 
     /// Drops the slots that lie within `rows`.
@@ -264,6 +269,7 @@ impl Drop for Running {
 impl Shared {
     fn run(&self) {
         while let Some(job) = self.next_job() {
+            let _near = job.is_near.then(|| Near(self));
             match self.make_room(&job) {
                 Room::Made(memory) => {
                     let extent = Extent::read(&job.file, job.rows.clone(), memory, self.pool.clone());
@@ -281,9 +287,11 @@ impl Shared {
             if state.is_closed {
                 return None;
             }
-            while let Some(job) = state.queue.pop_front() {
-                state.queued_words -= job.n_words;
+            while let Some(job) = state.pop() {
                 if state.is_wanted(&job) {
+                    state.n_near += usize::from(job.is_near);
+                    // Another thread can take the next one.
+                    self.queued.notify_one();
                     return Some(job);
                 }
             }
@@ -349,6 +357,18 @@ impl Shared {
     }
 }
 
+/// A job of rows on this machine that is being read.
+struct Near<'a>(&'a Shared);
+
+impl Drop for Near<'_> {
+    fn drop(&mut self) {
+        // Without unwrapping, since a panic may be under way. The thread looks for the next job itself.
+        if let Ok(mut state) = self.0.state.lock() {
+            state.n_near -= 1;
+        }
+    }
+}
+
 /// Whether there is memory for a job.
 #[derive(Debug)]
 enum Room {
@@ -362,6 +382,15 @@ enum Room {
 type Removed = (Option<Slot>, Option<Arc<[Piece]>>);
 
 impl State {
+    /// Takes the first job that may be read now.
+    fn pop(&mut self) -> Option<Job> {
+        let is_full = self.n_near >= *N_NEAR;
+        let first = self.queue.iter().position(|job| !(job.is_near && is_full))?;
+        let job = self.queue.remove(first)?;
+        self.queued_words -= job.n_words;
+        Some(job)
+    }
+
     /// The slot that contains a row.
     fn slot_of(&mut self, table: u64, row: usize) -> Option<&mut Slot> {
         let (_, slot) = self.slots.range_mut((table, 0)..=(table, row)).next_back()?;
@@ -417,5 +446,8 @@ impl State {
         }
     }
 }
+
+/// The number of threads that read rows on this machine: more would take the time of those that use the rows.
+static N_NEAR: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, NonZero::get));
 
 const HOLDERS_DO_NOT_PANIC: &str = "no thread panics while it holds the lock";
