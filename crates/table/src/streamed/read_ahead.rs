@@ -151,8 +151,8 @@ impl ReadAhead {
         state.n_tables
     }
 
-    /// Queues those of the announced rows that are neither in memory nor queued; those for later as far as there is room for them beside
-    /// all others.
+    /// Queues those of the announced rows that are neither in memory nor queued; those for later as far as there is room for them
+    /// beside all others.
     pub(super) fn announce(&self, table: u64, file: &Arc<TableFile>, announced: Range<usize>, is_later: bool) {
         if announced.is_empty() || !self.running.start(file.n_readers()) {
             return;
