@@ -166,10 +166,9 @@ pub(crate) fn with_rows<R>(
 impl Stored<'_> {
     /// The columns of a panel from `first` on.
     fn pack_panel(&self, first: usize, depth: &Range<usize>, panel: &mut [PairLine]) {
+        // What lies in other columns of the panel is multiplied, too, but not read.
         let n = WIDTH.min(self.n - first);
-        if n < WIDTH || depth.len() < 2 * panel.len() {
-            panel.fill(PairLine::zeroed());
-        }
+        panel[depth.len() / 2..].fill(PairLine::zeroed());
         if self.k_is_outer {
             let lines = &self.data[depth.start * self.stride + first..];
             vectorised(
@@ -178,7 +177,11 @@ impl Stored<'_> {
                     for (pair, PairLine(line)) in panel[..depth.len().div_ceil(2)].iter_mut().enumerate() {
                         let low = &lines[2 * pair * self.stride..];
                         let high = if 2 * pair + 1 < depth.len() { &lines[(2 * pair + 1) * self.stride..] } else { &[] };
-                        interleave(low, high, &mut line[..n]);
+                        if n == LANES {
+                            interleave_half(low, high, &mut line[..n]);
+                        } else {
+                            interleave(low, high, &mut line[..n]);
+                        }
                     }
                 },
             );
@@ -211,7 +214,7 @@ impl Stored<'_> {
             lines.chunks_exact_mut(TILE_LINES).enumerate().for_each(|(p, tile)| self.pack_panel(p * WIDTH, step, tile));
             return;
         }
-        if step.len() < STEP || !self.n.is_multiple_of(WIDTH) {
+        if step.len() < STEP {
             lines.fill(PairLine::zeroed());
         }
         vectorised(
@@ -219,6 +222,10 @@ impl Stored<'_> {
             || {
                 for pair in 0..step.len().div_ceil(2) {
                     let [low, high] = self.pair(step, pair);
+                    if self.n == LANES {
+                        interleave_half(low, high, &mut lines[pair].0[..LANES]);
+                        continue;
+                    }
                     for (p, first) in (0..self.n).step_by(WIDTH).enumerate() {
                         let line = &mut lines[p * TILE_LINES + pair].0[..WIDTH.min(self.n - first)];
                         interleave(&low[first..], high.get(first..).unwrap_or_default(), line);
@@ -273,6 +280,18 @@ fn interleave(low: &[bf16], high: &[bf16], words: &mut [u32]) {
         }
         (false, true) => words.iter_mut().zip(&low[..n]).for_each(|(word, low)| *word = u32::from(low.to_bits())),
         (true, _) => words.fill(0),
+    }
+}
+
+/// The same for half a panel, for which the loop over any number of columns takes three times as long.
+#[inline(always)]
+fn interleave_half(low: &[bf16], high: &[bf16], words: &mut [u32]) {
+    let [low_half, high_half] = [low, high].map(|line| line.first_chunk::<LANES>());
+    match (words.first_chunk_mut::<LANES>(), low_half, high_half) {
+        (Some(words), Some(low), Some(high)) => {
+            *words = std::array::from_fn(|i| u32::from(low[i].to_bits()) | u32::from(high[i].to_bits()) << 16);
+        }
+        _ => interleave(low, high, words),
     }
 }
 
