@@ -32,7 +32,6 @@
 //! Headers are not trusted: see [`Layout::parse`].
 
 mod encode;
-mod json;
 mod layout;
 mod metadata;
 mod recorded_settings;

@@ -200,6 +200,13 @@ fn parse_source(text: &str) -> Result<SourceIdentity, FormatError> {
     Ok(SourceIdentity { file_name: file_name.to_owned(), n_bytes: number("n_bytes")?, modified_ns: number("modified_ns")? })
 }
 
+/// The entries of an object of strings.
+pub(super) fn strings_of(object: Value) -> Option<Vec<(String, String)>> {
+    let Value::Object(object) = object else { return None };
+    let entry = |(key, value)| if let Value::String(value) = value { Some((key, value)) } else { None };
+    object.into_iter().map(entry).collect()
+}
+
 pub(super) fn strings(value: &Value) -> Option<Vec<String>> {
     value.as_array()?.iter().map(|text| text.as_str().map(str::to_owned)).collect()
 }
