@@ -25,7 +25,7 @@ use crate::dictionary::Dictionary;
 use crate::dtype::{DType, Element};
 use crate::error::Error;
 use crate::format::{self, CATEGORIES, FEATURES, LABELS, MAX_HEADER_BYTES, PADDING, TableMetadata, WEIGHTS};
-use crate::schema::{Schema, Weights};
+use crate::schema::{Schema, Weights, first_twice};
 use crate::statistics::ColumnStatistics;
 use crate::statistics::Moments;
 use brisk_atomic_file::listed;
@@ -241,10 +241,8 @@ impl TableWriter {
     /// [`Error::Schema`] if a class is named twice.
     pub fn set_classes<S: Into<String>>(&mut self, names: impl IntoIterator<Item = S>) -> Result<(), Error> {
         let names: Vec<String> = names.into_iter().map(Into::into).collect();
-        let mut sorted: Vec<&String> = names.iter().collect();
-        sorted.sort_unstable();
-        if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(Error::Schema { problem: format!("class {:?} is named twice; each has a number of its own", twice[0]) });
+        if let Some(twice) = first_twice(&names) {
+            return Err(Error::Schema { problem: format!("class {twice:?} is named twice; each has a number of its own") });
         }
         self.metadata.classes = names;
         Ok(())

@@ -120,12 +120,8 @@ impl Batches {
         if let Some(done) = with_member(input.bytes, wanted, |member| Ok(read(self, wanted, member))).map_err(io)? {
             return done;
         }
-        let reason = SourceError::Unexpected {
-            part: "the archive".to_owned(),
-            found: format!("no member `{wanted}`"),
-            expected: EXPECTED.what.to_owned(),
-            remedies: EXPECTED.remedies,
-        };
+        let reason =
+            SourceError::unexpected("the archive", format!("no member `{wanted}`"), EXPECTED.what.to_owned(), EXPECTED.remedies);
         Err(reason.at(&path))
     }
 }
@@ -157,12 +153,12 @@ fn with_member<T>(archive: impl Read, wanted: &str, read: impl FnOnce(&mut dyn R
 fn batch_in(folder: &Path, name: &str) -> Result<PathBuf, Error> {
     let packed = ["", ".xz", ".gz", ".zst"].map(|ending| folder.join(format!("{name}{ending}")));
     packed.into_iter().find(|path| path.is_file()).ok_or_else(|| {
-        let reason = SourceError::Unexpected {
-            part: "the folder".to_owned(),
-            found: format!("no file `{name}`, plain or compressed"),
-            expected: EXPECTED.what.to_owned(),
-            remedies: EXPECTED.remedies,
-        };
+        let reason = SourceError::unexpected(
+            "the folder",
+            format!("no file `{name}`, plain or compressed"),
+            EXPECTED.what.to_owned(),
+            EXPECTED.remedies,
+        );
         reason.at(folder)
     })
 }

@@ -48,7 +48,7 @@ impl ReadSource for CifarOptions {
             })?;
         }
         if writer.n_rows() == 0 {
-            return Err(Error::NoRows { path: path.to_owned(), found: "an empty file" });
+            return Err(SourceError::NoRows { found: "an empty file" }.at(path));
         }
         ImportReport::finish(writer, batches.class_names(self.labels)?)
     }
@@ -75,12 +75,12 @@ impl Records {
 
         let (n_records, rest) = (self.bytes.len() / record_bytes, self.bytes.len() % record_bytes);
         if rest != 0 {
-            return fail(SourceError::Unexpected {
-                part: format!("`{name}`, record {}", done + n_records as u64),
-                found: format!("{rest} bytes"),
-                expected: format!("{record_bytes}, the file is cut short or of the other data set"),
-                remedies: options.labels.expected().remedies,
-            });
+            return fail(SourceError::unexpected(
+                format!("`{name}`, record {}", done + n_records as u64),
+                format!("{rest} bytes"),
+                format!("{record_bytes}, the file is cut short or of the other data set"),
+                options.labels.expected().remedies,
+            ));
         }
         self.pixels.resize(n_records * N_CHANNELS * PLANE, 0);
         self.labels.clear();

@@ -9,6 +9,9 @@ use super::quotes::last_row_end;
 /// machine.
 const CHUNK_BYTES: usize = 1 << 20;
 
+/// The usual cause of rows without end.
+pub(super) const QUOTE: &str = "a quote left open";
+
 /// The longest row that is read.
 pub(crate) const MAX_ROW_BYTES: usize = 64 << 20;
 
@@ -45,8 +48,8 @@ impl Chunk {
 #[derive(Debug)]
 pub(crate) enum ChunkError {
     Read(io::Error),
-    /// The chunk's first row does not end.
-    RowTooLong,
+    /// The chunk's first row does not end, and why probably.
+    RowTooLong(&'static str),
 }
 
 /// Where chunks end.
@@ -115,7 +118,10 @@ impl<R: Read> Chunks<R> {
                 },
             }
             if wanted >= MAX_ROW_BYTES {
-                return Err(ChunkError::RowTooLong);
+                return Err(ChunkError::RowTooLong(match self.ends {
+                    ChunkEnds::Rows { .. } => QUOTE,
+                    ChunkEnds::Lines { .. } => "this a file of another format",
+                }));
             }
             wanted *= 2;
             chunk.make_room(wanted);

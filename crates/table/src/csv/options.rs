@@ -8,9 +8,9 @@ use crate::import::ColumnOptions;
 /// cells are ignored, and quotes follow RFC 4180.
 ///
 /// # Errors
-/// [`Error::Cell`](crate::Error::Cell) and [`Error::Ragged`](crate::Error::Ragged) with file, line, column, what was found and
-/// what was expected, always of the first bad row; [`Error::NoRows`](crate::Error::NoRows),
-/// [`Error::HeaderOrRow`](crate::Error::HeaderOrRow), [`Error::NoColumn`](crate::Error::NoColumn) and similar for a file or
+/// [`SourceError::Cell`](crate::SourceError::Cell) and [`SourceError::Ragged`](crate::SourceError::Ragged) with file, line, column, what was found and
+/// what was expected, always of the first bad row; [`SourceError::NoRows`](crate::SourceError::NoRows),
+/// [`SourceError::HeaderOrRow`](crate::SourceError::HeaderOrRow), [`SourceError::NoColumn`](crate::SourceError::NoColumn) and similar for a file or
 /// options that make no table; [`Error::Io`](crate::Error::Io) if the file cannot be read or decompressed;
 /// [`Error::Write`](crate::Error::Write). On `Err`, `dest` is unchanged.
 /// # Examples
@@ -70,7 +70,7 @@ pub enum Decimal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Header {
     /// It does if none of its cells is a number. If only some are numbers, the import returns
-    /// [`Error::HeaderOrRow`](crate::Error::HeaderOrRow).
+    /// [`SourceError::HeaderOrRow`](crate::SourceError::HeaderOrRow).
     #[default]
     Auto,
     /// It does.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 
 use super::chunks::{Chunk, ChunkEnds, ChunkError, Chunks, MAX_ROW_BYTES};
-use crate::error::Error;
+use crate::error::{Error, SourceError};
 use crate::import::{
     ImportReport, Input, NobodyWaits, Outlet, Progress, Rejected, RowChunk, Sink, in_order, n_threads, read_error,
 };
@@ -80,7 +80,7 @@ impl<'a> Text<'a> {
     /// and the number of bytes of the file read so far; its first error ends everything.
     ///
     /// # Errors
-    /// Those of `take`; [`Error::Io`]; [`Error::RowTooLong`].
+    /// Those of `take`; [`Error::Io`]; [`SourceError::RowTooLong`].
     pub(crate) fn parse<T: Send, R: Send>(
         self,
         threads: usize,
@@ -123,9 +123,9 @@ impl<'a> Text<'a> {
         in_order(feed, n_threads, 1, work, move |job: Job<Parsed<T, R>>| {
             let mut slot = job.map_err(|error| match error {
                 ChunkError::Read(cause) => read_error(path, action)(cause),
-                ChunkError::RowTooLong => {
+                ChunkError::RowTooLong(cause) => {
                     let Position { line, byte } = at;
-                    Error::RowTooLong { path: path.to_owned(), line, byte, limit_bytes: MAX_ROW_BYTES }
+                    SourceError::RowTooLong { line, byte, limit_bytes: MAX_ROW_BYTES, cause }.at(path)
                 }
             })?;
             take(&mut slot.parsed, at, n_read.load(Ordering::Relaxed))?;

@@ -15,7 +15,7 @@ impl Header {
     /// Reads the header of the file called `name`.
     pub(super) fn read(name: &str, from: &mut dyn Read) -> io::Result<Result<Self, SourceError>> {
         let malformed = |found: String, expected: &str| {
-            Ok(Err(SourceError::Malformed { part: format!("the header of `{name}`"), found, expected: expected.to_owned() }))
+            Ok(Err(SourceError::unexpected(format!("the header of `{name}`"), found, expected.to_owned(), &[])))
         };
         let mut start = Vec::new();
         from.take(4).read_to_end(&mut start)?;

@@ -10,7 +10,7 @@ use crate::import::{
 };
 use crate::parts::open_file;
 use crate::remedy::Remedy;
-use crate::source_identity::SourceIdentity;
+use crate::source_identity::{SourceIdentity, file_name};
 
 /// How to read a pair of IDX files, the format of MNIST.
 ///
@@ -107,17 +107,13 @@ fn labels_beside(path: &Path) -> Result<PathBuf, Error> {
     let name = file_name(path);
     let found = path.with_file_name(name.replace("images", "labels").replace("idx3", "idx1"));
     if found == path || !found.is_file() {
-        let reason = SourceError::Unexpected {
-            part: format!("`{name}`"),
-            found: "no file of labels in its folder".to_owned(),
-            expected: "one that is named after it".to_owned(),
-            remedies: &[Remedy::NameLabelsFile],
-        };
+        let reason = SourceError::unexpected(
+            format!("`{name}`"),
+            "no file of labels in its folder",
+            "one that is named after it",
+            &[Remedy::NameLabelsFile],
+        );
         return Err(reason.at(path));
     }
     Ok(found)
-}
-
-fn file_name(path: &Path) -> String {
-    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }

@@ -76,12 +76,12 @@ impl Listing {
             None => names,
             Some(like) => {
                 if let Some(other) = names.iter().find(|name| !like.classes.contains(name)) {
-                    let reason = SourceError::Unexpected {
-                        part: "the source".to_owned(),
-                        found: format!("a folder `{other}`"),
-                        expected: format!("only the classes of the table to match: {}", listed(&like.classes)),
-                        remedies: &[],
-                    };
+                    let reason = SourceError::unexpected(
+                        "the source",
+                        format!("a folder `{other}`"),
+                        format!("only the classes of the table to match: {}", listed(&like.classes)),
+                        &[],
+                    );
                     return Err(reason.at(path));
                 }
                 like.classes.clone()

@@ -5,6 +5,7 @@ use super::{Input, read_error};
 use crate::error::{Error, SourceError};
 use crate::import_format::Format;
 use crate::parts::first_bytes;
+use crate::remedy::Remedy;
 use crate::shards::INDEX;
 
 /// How many bytes of a file, after decompression, are examined.
@@ -33,7 +34,7 @@ impl Format {
         let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
         if path.join(INDEX).is_file() {
             let (part, found) = ("the folder".to_owned(), "has the shards of a table, which needs no import".to_owned());
-            return Err(SourceError::Unsupported { part, found, way_out: "open it as a `ShardedTable`".to_owned() }.at(path));
+            return Err(SourceError::unsupported(part, found, "open it as a `ShardedTable`").at(path));
         }
         if path.is_dir() {
             refuse_python_folder(path)?;
@@ -50,7 +51,7 @@ impl Format {
         if let Some(known) = foreign(&start) {
             let way_out = "convert it to .npy files or a Parquet file".to_owned();
             let (part, found) = ("the file".to_owned(), format!("is {known}, which is not supported"));
-            return Err(SourceError::Unsupported { part, found, way_out }.at(path));
+            return Err(SourceError::unsupported(part, found, way_out).at(path));
         }
         let by_bytes = by_magic(&start)
             .or_else(|| is_svmlight(&start).then_some(Self::Svmlight))
@@ -59,7 +60,8 @@ impl Format {
             Some(format) => Ok(format),
             None => {
                 let shown = start.iter().take(8).map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
-                Err(SourceError::UnknownFormat { found: shown }.at(path))
+                let found = format!("the first bytes {shown}");
+                Err(SourceError::unexpected("the file", found, "those of a known format", &[Remedy::NameFormat]).at(path))
             }
         }
     }
@@ -122,7 +124,7 @@ pub(crate) fn refuse_python_archive(path: &Path, start: &[u8]) -> Result<(), Err
 
 fn python_version(path: &Path, part: &str, binary: &str) -> Error {
     let (part, found) = (part.to_owned(), "has the Python version of CIFAR, of pickles".to_owned());
-    SourceError::Unsupported { part, found, way_out: format!("download the binary version, {binary}") }.at(path)
+    SourceError::unsupported(part, found, format!("download the binary version, {binary}")).at(path)
 }
 
 /// By the last extension that is known: `data_batch_1.bin.xz` is a `.bin`.

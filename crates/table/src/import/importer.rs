@@ -74,7 +74,7 @@ impl SourceIdentity {
 /// `dest` is replaced only by a complete one.
 ///
 /// # Errors
-/// Those of the format, with the place in the source; [`Error::UnusedSetting`] for an option that would have no effect;
+/// Those of the format, with the place in the source; [`SourceError::UnusedSetting`](crate::SourceError::UnusedSetting) for an option that would have no effect;
 /// [`Error::FeatureOff`] for a format whose feature is not enabled, with its name; [`Error::SameFile`] if the import would
 /// replace a file that it reads. On `Err`, `dest` is unchanged.
 /// # Examples

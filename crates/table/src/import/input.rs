@@ -28,22 +28,17 @@ impl Input {
         let packing = Packing::of(&magic);
         let n_read = Arc::new(AtomicU64::new(0));
         let counted = Counted::new(Cursor::new(magic).chain(file), &n_read);
+        let [found, feature, action] = packing.words();
         let Some(bytes) = unpacked(packing, counted) else {
-            let found = packing.name();
-            return Err(Error::FeatureOff {
-                path: path.to_owned(),
-                found,
-                feature: packing.feature(),
-                instead: "unpack it first",
-            });
+            return Err(Error::FeatureOff { path: path.to_owned(), found, feature, instead: "unpack it first" });
         };
-        Ok(Self { bytes, source, n_read, action: packing.action() })
+        Ok(Self { bytes, source, n_read, action })
     }
 }
 
 /// How a file is compressed, detected by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Packing {
+pub(crate) enum Packing {
     Plain,
     Gzip,
     Zstd,
@@ -51,7 +46,7 @@ enum Packing {
 }
 
 impl Packing {
-    fn of(magic: &[u8]) -> Self {
+    pub(crate) fn of(magic: &[u8]) -> Self {
         match magic {
             [0x1f, 0x8b, ..] => Self::Gzip,
             // The second pattern is a skippable frame, with which the output of `pzstd` begins.
@@ -61,30 +56,13 @@ impl Packing {
         }
     }
 
-    fn action(self) -> &'static str {
+    /// What it is, the feature that decompresses it, and the action that failed if a read returns an error.
+    fn words(self) -> [&'static str; 3] {
         match self {
-            Self::Plain => "read",
-            Self::Gzip => "unpack (it is gzip, damaged or cut short)",
-            Self::Zstd => "unpack (it is zstd, damaged or cut short)",
-            Self::Xz => "unpack (it is xz, damaged or cut short)",
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Plain => "plain data",
-            Self::Gzip => "gzip data",
-            Self::Zstd => "zstd data",
-            Self::Xz => "xz data",
-        }
-    }
-
-    /// The feature that decompresses it.
-    fn feature(self) -> &'static str {
-        match self {
-            Self::Plain | Self::Gzip => "import",
-            Self::Zstd => "zst",
-            Self::Xz => "xz",
+            Self::Plain => ["plain data", "import", "read"],
+            Self::Gzip => ["gzip data", "import", "unpack (it is gzip, damaged or cut short)"],
+            Self::Zstd => ["zstd data", "zst", "unpack (it is zstd, damaged or cut short)"],
+            Self::Xz => ["xz data", "xz", "unpack (it is xz, damaged or cut short)"],
         }
     }
 }

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use super::FeatureDType;
 use crate::dictionary::Dictionary;
 use crate::dtype::DType;
-use crate::error::Error;
+use crate::error::{Error, SourceError};
 use crate::format::RecordedSettings;
 use crate::import_format::ImportSetting;
 use crate::parts::Opened;
@@ -58,7 +58,7 @@ impl Like {
     /// Like [`read`](Self::read), for a source with named columns.
     ///
     /// # Errors
-    /// As for [`read`](Self::read); [`Error::ColumnRoles`] for a table that does not name its columns, or whose features have a
+    /// As for [`read`](Self::read); [`SourceError::ColumnRoles`] for a table that does not name its columns, or whose features have a
     /// type that importers do not write.
     pub(crate) fn with_columns(path: &Path) -> Result<Self, Error> {
         let like = Self::read(path)?;
@@ -73,7 +73,7 @@ impl Like {
 
     /// The error for a table that this import cannot match.
     pub(crate) fn wrong(&self, problem: &str) -> Error {
-        Error::ColumnRoles { path: self.path.clone(), problem: format!("this import cannot match the table: {problem}") }
+        SourceError::roles(format!("this import cannot match the table: {problem}"), &[]).at(&self.path)
     }
 
     /// The type in which features are stored.
@@ -93,7 +93,7 @@ impl Like {
     /// Checks that a source without named columns, whose rows have these weights, can be like the table.
     ///
     /// # Errors
-    /// [`Error::ColumnRoles`] if only one of them has weights, or if the table was imported with settings of columns.
+    /// [`SourceError::ColumnRoles`] if only one of them has weights, or if the table was imported with settings of columns.
     #[cfg(any(feature = "arrays", feature = "csv", feature = "images"))]
     pub(crate) fn check_unnamed(&self, weights: Weights) -> Result<(), Error> {
         let RecordedSettings { missing_values, offsets, .. } = &self.settings;

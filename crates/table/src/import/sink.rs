@@ -11,7 +11,7 @@ use super::rows::ChunkLabels;
 use super::similar::{lines_of_rows, similar};
 use super::{ColumnRole, Digits, ImportReport, ImportWarning, Like, MAX_REPORTS, Origin, Rejected, Roles, RowChunk};
 use crate::dtype::DType;
-use crate::error::Error;
+use crate::error::{Error, SourceError};
 use crate::schema::{Schema, Weights};
 use crate::statistics::ColumnStatistics;
 use crate::statistics::Moments;
@@ -147,11 +147,11 @@ impl<'a> Sink<'a> {
     /// Completes the table of the source at `path`.
     ///
     /// # Errors
-    /// [`Error::NoRows`] if it is empty: `found` is what the source has if no row was skipped.
+    /// [`SourceError::NoRows`] if it is empty: `found` is what the source has if no row was skipped.
     pub(crate) fn finish(mut self, path: &Path, found: &'static str) -> Result<ImportReport, Error> {
         if self.n_rows() == 0 {
             let found = if self.n_skipped > 0 { "only rows that were skipped" } else { found };
-            return Err(Error::NoRows { path: path.to_owned(), found });
+            return Err(SourceError::NoRows { found }.at(path));
         }
         let roles = self.roles;
         let n_columns = roles.features.len();

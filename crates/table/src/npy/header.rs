@@ -35,7 +35,7 @@ impl Header {
     /// Reads the header of the array called `name`.
     pub(super) fn read(name: &str, from: &mut dyn Read) -> io::Result<Result<Self, SourceError>> {
         let malformed = |found: String, expected: &str| {
-            Ok(Err(SourceError::Malformed { part: format!("the header of `{name}`"), found, expected: expected.to_owned() }))
+            Ok(Err(SourceError::unexpected(format!("the header of `{name}`"), found, expected.to_owned(), &[])))
         };
         let Some([m0, m1, m2, m3, m4, m5, major, minor]) = read_array(from)? else {
             return malformed("an end within its first 8 bytes".to_owned(), "an array as `numpy.save` writes it");
@@ -66,10 +66,8 @@ impl Header {
 
     fn parse(name: &str, text: &[u8], n_bytes: u64) -> Result<Self, SourceError> {
         const KEYS: [&str; 3] = ["descr", "fortran_order", "shape"];
-        let malformed = |found: String, expected: &str| SourceError::Malformed {
-            part: format!("the header of `{name}`"),
-            found,
-            expected: expected.to_owned(),
+        let malformed = |found: String, expected: &str| {
+            SourceError::unexpected(format!("the header of `{name}`"), found, expected.to_owned(), &[])
         };
         let shown = || String::from_utf8_lossy(&text[..text.len().min(200)]).trim_end().to_owned();
         let dictionary = "a dictionary of `descr`, `fortran_order` and `shape`";
@@ -101,9 +99,8 @@ impl Header {
 
 /// The type of numbers that a `descr` describes.
 fn numbers(name: &str, descr: &Literal) -> Result<Numbers, SourceError> {
-    let unsupported = |found: String, way_out: &str| {
-        Err(SourceError::Unsupported { part: format!("`{name}`"), found, way_out: way_out.to_owned() })
-    };
+    let unsupported =
+        |found: String, way_out: &str| Err(SourceError::unsupported(format!("`{name}`"), found, way_out.to_owned()));
     let descr = match descr {
         Literal::Text(descr) => descr,
         Literal::List(fields) => {

@@ -14,8 +14,9 @@ use super::header::{Header, Order};
 use super::transposed::Transposed;
 use crate::error::Error;
 use crate::error::SourceError;
-use crate::import::{Array, Counted, Input, check_dest, read_error};
+use crate::import::{Array, Counted, Input, Packing, check_dest, read_error};
 use crate::parts::{first_bytes, open_file};
+use crate::source_identity::file_name;
 
 /// A file of one array, or an archive of several.
 pub(super) struct Source {
@@ -44,7 +45,7 @@ impl Source {
                     false => ("a zip archive without arrays of numpy", "one with them, or a file of rows: unpack it first"),
                 };
                 let (part, found, expected) = ("the file".to_owned(), found.to_owned(), expected.to_owned());
-                return source.fail(SourceError::Malformed { part, found, expected });
+                return source.fail(SourceError::unexpected(part, found, expected, &[]));
             }
             source.members = Some(members);
         }
@@ -61,7 +62,7 @@ impl Source {
         let name = file_name(&self.path);
         let io = read_error(&self.path, "read");
         let (start, mut file) = first_bytes(&self.path, 6)?;
-        if start != *b"\x93NUMPY" && is_packed(&start) {
+        if Packing::of(&start) != Packing::Plain {
             let input = Input::open(&self.path)?;
             return self.read_array(name, input.bytes);
         }
@@ -111,11 +112,12 @@ impl Source {
         }
         let bytes: Box<dyn Read + 'a> = if header.order == Order::ColumnMajor && header.shape.len() > 1 && n_bytes > 0 {
             if found > n_bytes {
-                return self.fail(SourceError::Malformed {
-                    part: array.name,
-                    found: format!("{} bytes after its values", found - n_bytes),
-                    expected: "one array and nothing else; save others to files of their own".to_owned(),
-                });
+                return self.fail(SourceError::unexpected(
+                    array.name,
+                    format!("{} bytes after its values", found - n_bytes),
+                    "one array and nothing else; save others to files of their own",
+                    &[],
+                ));
             }
             Box::new(Transposed::new(file, header.n_bytes, array.n_rows, &array.row_shape, array.numbers.n_bytes()))
         } else {
@@ -129,11 +131,11 @@ impl Source {
     /// The array that a header describes, if it is possible.
     fn checked<'a>(&self, name: String, header: &Header, bytes: Box<dyn Read + 'a>) -> Result<Array<'a>, Error> {
         let [n_rows, row_shape @ ..] = header.shape.as_slice() else {
-            return self.fail(SourceError::Unsupported {
-                part: format!("`{name}`"),
-                found: "is a single number, of no dimensions".to_owned(),
-                way_out: "save an array of rows, `[n, …]`".to_owned(),
-            });
+            return self.fail(SourceError::unsupported(
+                format!("`{name}`"),
+                "is a single number, of no dimensions",
+                "save an array of rows, `[n, …]`",
+            ));
         };
         let numbers = header.numbers;
         let n_bytes = header.shape.iter().try_fold(numbers.n_bytes() as u64, |n, &dimension| n.checked_mul(dimension));
@@ -142,11 +144,12 @@ impl Source {
         let row = row.filter(|row| row.iter().try_fold(8_usize, |n, &dimension| n.checked_mul(dimension.max(1))).is_some());
         match (n_bytes, row) {
             (Some(_), Some(row_shape)) => Ok(Array { name, numbers, n_rows: *n_rows, row_shape, bytes }),
-            _ => self.fail(SourceError::Malformed {
-                part: format!("the header of `{name}`"),
-                found: format!("the shape {:?}, of more values than can be counted", header.shape),
-                expected: "the shape of an array that some machine holds".to_owned(),
-            }),
+            _ => self.fail(SourceError::unexpected(
+                format!("the header of `{name}`"),
+                format!("the shape {:?}, of more values than can be counted", header.shape),
+                "the shape of an array that some machine holds",
+                &[],
+            )),
         }
     }
 
@@ -164,28 +167,20 @@ impl Source {
             ZipError::Io(cause) => Error::Io { path: self.path.clone(), action: "read or unpack", cause },
             ZipError::FileNotFound => {
                 let members = self.members.as_deref().unwrap_or_default();
-                let reason = SourceError::Malformed {
-                    part: "the archive".to_owned(),
-                    found: format!("the arrays {}", listed(members)),
-                    expected: format!("{part} too; name one of those"),
-                };
+                let reason = SourceError::unexpected(
+                    "the archive",
+                    format!("the arrays {}", listed(members)),
+                    format!("{part} too; name one of those"),
+                    &[],
+                );
                 reason.at(&self.path)
             }
             error => {
                 let expected = "an archive as `numpy.savez` writes it; save it again".to_owned();
-                SourceError::Malformed { part: part.to_owned(), found: error.to_string(), expected }.at(&self.path)
+                SourceError::unexpected(part.to_owned(), error.to_string(), expected, &[]).at(&self.path)
             }
         }
     }
 }
 
 pub(super) type Archive = ZipArchive<BufReader<Counted<File>>>;
-
-/// Whether these are the first bytes of a compressed file.
-fn is_packed(start: &[u8]) -> bool {
-    [b"\x1f\x8b".as_slice(), b"\x28\xb5\x2f\xfd", b"\xfd7zXZ"].iter().any(|magic| start.starts_with(magic))
-}
-
-pub(super) fn file_name(path: &Path) -> String {
-    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-}

@@ -13,8 +13,8 @@ use crate::import::{BadRows, FeatureDType, LabelKind, Missing};
 /// checked and dropped.
 ///
 /// # Errors
-/// [`Error::Svmlight`](crate::Error::Svmlight) with file, line, byte, what was found and what was expected, always of the first
-/// bad row; [`Error::NoRows`](crate::Error::NoRows) and [`Error::ColumnRoles`](crate::Error::ColumnRoles) for a file or options
+/// [`SourceError::Svmlight`](crate::SourceError::Svmlight) with file, line, byte, what was found and what was expected, always of the first
+/// bad row; [`SourceError::NoRows`](crate::SourceError::NoRows) and [`SourceError::ColumnRoles`](crate::SourceError::ColumnRoles) for a file or options
 /// that make no table; [`Error::Io`](crate::Error::Io) if the file cannot be read or decompressed;
 /// [`Error::Write`](crate::Error::Write). On `Err`, `dest` is unchanged.
 /// # Cost
