@@ -44,7 +44,7 @@ pub(crate) use archive::ArchiveEnd;
 #[cfg(any(feature = "images", feature = "cifar"))]
 pub(crate) use archive::{Member, for_each_member};
 #[cfg(feature = "arrays")]
-pub(crate) use arrays::{Array, Arrays, LabelArray};
+pub(crate) use arrays::{Array, Arrays, Failure, LabelArray};
 pub use columns::{BadRows, Categorical, Class, ColumnOptions, ColumnRef, FeatureDType, Indicators, LabelKind, Missing};
 #[cfg(any(feature = "arrow", feature = "npy"))]
 pub(crate) use counted::Counted;

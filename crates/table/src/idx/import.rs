@@ -3,8 +3,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use super::header::Header;
-use crate::error::Error;
-use crate::error::SourceError;
+use crate::error::{Error, SourceError};
 use crate::import::{
     Array, Arrays, ImportReport, Input, LabelArray, LabelMap, Like, NotFinite, Origin, Progress, ReadSource, check_dest,
 };
@@ -95,9 +94,7 @@ impl ReadSource for IdxOptions {
 
 fn array(path: &Path, mut from: Box<dyn Read + Send>) -> Result<Array<'static>, Error> {
     let name = file_name(path);
-    let io = |cause| Error::Io { path: path.to_owned(), action: "read or unpack", cause };
-    let header = Header::read(&name, &mut from).map_err(io)?;
-    let Header { numbers, shape } = header.map_err(|reason| reason.at(path))?;
+    let Header { numbers, shape } = Header::read(&name, &mut from).map_err(|failure| failure.into_error(path))?;
     let (n_rows, row_shape) = (u64::from(shape[0]), shape[1..].iter().map(|&dimension| dimension as usize).collect());
     Ok(Array { name, numbers, n_rows, row_shape, bytes: from })
 }

@@ -5,8 +5,7 @@ use std::path::Path;
 
 use super::numbers::{NotFinite, Numbers, Unfit, Values};
 use super::{ImportReport, ImportWarning, LabelMap, Like, Origin, Progress};
-use crate::error::Error;
-use crate::error::SourceError;
+use crate::error::{Error, SourceError};
 use crate::schema::{Schema, Weights};
 use crate::source_identity::SourceIdentity;
 use crate::writer::{ImportNotes, Parts, TableWriter};
@@ -147,7 +146,7 @@ impl Arrays<'_> {
             LabelArray::Column(_) => None,
         };
         for array in std::iter::once(&mut self.features).chain(own).chain(&mut self.weights) {
-            let more = (&mut array.bytes).take(1).read_to_end(&mut Vec::new()).map_err(Failure::Read)?;
+            let more = (&mut array.bytes).take(1).read_to_end(&mut Vec::new())?;
             if more > 0 {
                 return Err(Failure::Source(SourceError::unexpected(
                     array.name.clone(),
@@ -161,14 +160,26 @@ impl Arrays<'_> {
     }
 }
 
-/// Why rows could not be read.
-enum Failure {
+/// Why a header or rows could not be read.
+pub(crate) enum Failure {
     Read(io::Error),
     Source(SourceError),
 }
 
+impl From<io::Error> for Failure {
+    fn from(cause: io::Error) -> Self {
+        Self::Read(cause)
+    }
+}
+
+impl From<SourceError> for Failure {
+    fn from(reason: SourceError) -> Self {
+        Self::Source(reason)
+    }
+}
+
 impl Failure {
-    fn into_error(self, path: &Path) -> Error {
+    pub(crate) fn into_error(self, path: &Path) -> Error {
         match self {
             Self::Read(cause) => Error::Io { path: path.to_owned(), action: "read or unpack", cause },
             Self::Source(reason) => reason.at(path),
@@ -261,7 +272,7 @@ impl Rows {
         if let Values::F32(labels) = &self.labels {
             self.rounded[1].add(name, numbers.rounded(&self.label_bytes, labels));
         }
-        label_map.apply(&mut self.labels, first, name).map_err(Failure::Source)?;
+        label_map.apply(&mut self.labels, first, name)?;
         let row_len = self.bytes.len() / n / features.numbers.n_bytes();
         let converted = features.numbers.features(&self.bytes, *not_finite, &mut self.features);
         converted.map_err(|bad| unfit(&features.name, row_len, bad))?;
@@ -282,7 +293,7 @@ impl Array<'_> {
         let row_bytes = self.row_shape.iter().product::<usize>() * self.numbers.n_bytes();
         out.clear();
         // Grows with the bytes that are present, not with the number that the header claims.
-        (&mut self.bytes).take((n * row_bytes) as u64).read_to_end(out).map_err(Failure::Read)?;
+        (&mut self.bytes).take((n * row_bytes) as u64).read_to_end(out)?;
         if out.len() < n * row_bytes {
             let found = first + (out.len() / row_bytes) as u64;
             let (part, expected) = (self.name.clone(), self.n_rows);

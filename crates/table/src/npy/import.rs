@@ -6,8 +6,7 @@ use brisk_atomic_file::listed;
 
 use super::source::{Archive, Source};
 use super::{ArrayRef, NpyLabels, NpyOptions};
-use crate::error::Error;
-use crate::error::SourceError;
+use crate::error::{Error, SourceError};
 use crate::import::{Array, Arrays, ImportReport, LabelArray, LabelMap, Like, Origin, Progress, ReadSource};
 use crate::remedy::Remedy;
 use crate::source_identity::{SourceIdentity, file_name};

@@ -12,8 +12,7 @@ use zip::result::ZipError;
 
 use super::header::{Header, Order};
 use super::transposed::Transposed;
-use crate::error::Error;
-use crate::error::SourceError;
+use crate::error::{Error, SourceError};
 use crate::import::{Array, Counted, Input, Packing, check_dest, read_error};
 use crate::parts::{first_bytes, open_file};
 use crate::source_identity::file_name;
@@ -154,8 +153,7 @@ impl Source {
     }
 
     fn header(&self, name: &str, from: &mut dyn Read) -> Result<Header, Error> {
-        let io = read_error(&self.path, "read or unpack");
-        Header::read(name, from).map_err(io)?.or_else(|reason| self.fail(reason))
+        Header::read(name, from).map_err(|failure| failure.into_error(&self.path))
     }
 
     pub(super) fn fail<T>(&self, reason: SourceError) -> Result<T, Error> {

@@ -157,7 +157,7 @@ const REFUSALS: [(&str, &str); 37] = [
     ("not_utf8.npy", "a dictionary"),
     ("rows_beyond_count.npy", "a dictionary"),
     ("seven_bytes.npy", "an end within its first 8 bytes"),
-    ("shape_negative.npy", "a dictionary"),
+    ("shape_negative.npy", "a `shape` of whole numbers"),
     ("shape_no_tuple.npy", "a `shape` of whole numbers"),
     ("shape_of_all_memory.npy", "ends after 0 rows"),
     ("shape_of_all_memory_fortran.npy", "ends after 0 rows"),
