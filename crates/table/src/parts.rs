@@ -9,8 +9,7 @@ use brisk_atomic_file::special_file;
 
 use crate::checksum::{BLOCK_BYTES, checksum};
 use crate::dtype::DType;
-use crate::error::Error;
-use crate::error::FormatError;
+use crate::error::{Error, FormatError};
 use crate::format::{CHECKSUMS, Layout, PREFIX_BYTES, TableMetadata, Tensor, header_bytes};
 #[cfg(feature = "remote")]
 use crate::remote::Object;
@@ -238,13 +237,4 @@ pub(crate) fn first_bytes(path: &Path, n: u64) -> Result<(Vec<u8>, File), Error>
     let read = Read::by_ref(&mut file).take(n).read_to_end(&mut start);
     read.map_err(|cause| Error::Io { path: path.to_owned(), action: "read", cause })?;
     Ok((start, file))
-}
-
-/// The metadata of the table at `path`, the dtype of its features, and the number of labels per row. Does not read the rows.
-#[cfg(feature = "import")]
-#[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "each importer uses its own part of it"))]
-pub(crate) fn read_metadata(path: &Path) -> Result<(TableMetadata, DType, usize), Error> {
-    let parts = Opened::at(path)?.parts;
-    let n_labels = parts.n_labels();
-    Ok((parts.metadata, parts.features.dtype, n_labels))
 }

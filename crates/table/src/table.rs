@@ -9,8 +9,7 @@ use crate::description::describe;
 use crate::dtype::{DType, Element};
 use crate::error::Error;
 use crate::format::{FEATURES, LABELS, Tensor};
-use crate::map::Access;
-use crate::map::Bytes;
+use crate::map::{Access, Bytes};
 use crate::parts::{Opened, Part, Parts};
 #[cfg(feature = "remote")]
 use crate::remote::{Object, Place, Remote};

@@ -26,8 +26,7 @@ use crate::dtype::{DType, Element};
 use crate::error::Error;
 use crate::format::{self, CATEGORIES, FEATURES, LABELS, MAX_HEADER_BYTES, PADDING, TableMetadata, WEIGHTS};
 use crate::schema::{Schema, Weights, first_twice};
-use crate::statistics::ColumnStatistics;
-use crate::statistics::Moments;
+use crate::statistics::{ColumnStatistics, Moments};
 use brisk_atomic_file::listed;
 
 /// The bytes of rows as they are written to the file, and the codes of their categories.

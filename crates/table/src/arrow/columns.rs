@@ -4,8 +4,7 @@ use arrow_schema::{DataType, Schema};
 
 use super::values::{is_number, is_text};
 use crate::error::SourceError;
-use crate::import::{ColumnOptions, ColumnRef};
-use crate::import::{Like, Roles};
+use crate::import::{ColumnOptions, ColumnRef, Like, Roles};
 use crate::remedy::{Expected, Remedy};
 use crate::schema::first_twice;
 

@@ -9,8 +9,7 @@ use arrow_schema::Schema;
 use super::ArrowOptions;
 use super::batch::{Converted, Converter, Problem};
 use super::columns::Columns;
-use crate::error::Error;
-use crate::error::SourceError;
+use crate::error::{Error, SourceError};
 use crate::import::{ImportReport, Like, NobodyWaits, Origin, Outlet, Progress, Sink, guarded, in_order, n_threads};
 
 /// The number of feature values that are converted at a time.

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::options::Facts;
 use super::{CifarLabels, CifarOptions};
-use crate::error::Error;
-use crate::error::SourceError;
+use crate::error::{Error, SourceError};
 use crate::import::{ArchiveEnd, Input, Member, for_each_member, refuse_python_archive, refuse_python_folder};
 use crate::parts::open_file;
 use crate::remedy::{Expected, Remedy};
@@ -72,7 +72,7 @@ impl Batches {
 
     /// The names of the classes; empty unless the file has exactly one name per class.
     pub(super) fn class_names(&self, labels: CifarLabels) -> Result<Vec<String>, Error> {
-        let file = labels.names_file();
+        let Facts { names_file: file, n_classes, .. } = labels.facts();
         let text = match &self.place {
             Place::File => None,
             Place::Folder(_) => open_file(&self.path.join(file)).ok().and_then(|file| std::io::read_to_string(file).ok()),
@@ -91,7 +91,7 @@ impl Batches {
         };
         let lines = text.as_deref().unwrap_or_default().lines().map(str::trim).filter(|line| !line.is_empty());
         let names: Vec<String> = lines.map(str::to_owned).collect();
-        Ok(if names.len() == usize::from(labels.n_classes()) { names } else { Vec::new() })
+        Ok(if names.len() == usize::from(n_classes) { names } else { Vec::new() })
     }
 
     /// The number of bytes read so far.

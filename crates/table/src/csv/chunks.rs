@@ -9,9 +9,6 @@ use super::quotes::last_row_end;
 /// machine.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// The usual cause of rows without end.
-pub(super) const QUOTE: &str = "a quote left open";
-
 /// The longest row that is read.
 pub(crate) const MAX_ROW_BYTES: usize = 64 << 20;
 
@@ -48,8 +45,8 @@ impl Chunk {
 #[derive(Debug)]
 pub(crate) enum ChunkError {
     Read(io::Error),
-    /// The chunk's first row does not end, and why probably.
-    RowTooLong(&'static str),
+    /// The chunk's first row does not end: the problem.
+    RowTooLong(String),
 }
 
 /// Where chunks end.
@@ -119,8 +116,8 @@ impl<R: Read> Chunks<R> {
             }
             if wanted >= MAX_ROW_BYTES {
                 return Err(ChunkError::RowTooLong(match self.ends {
-                    ChunkEnds::Rows { .. } => QUOTE,
-                    ChunkEnds::Lines { .. } => "this a file of another format",
+                    ChunkEnds::Rows { .. } => too_long(MAX_ROW_BYTES),
+                    ChunkEnds::Lines { .. } => format!("the row has no end within {MAX_ROW_BYTES} bytes; is it of this format?"),
                 }));
             }
             wanted *= 2;
@@ -148,4 +145,9 @@ impl<R: Read> Chunks<R> {
         }
         Ok(len)
     }
+}
+
+/// The problem with a row of cells that is longer than this.
+pub(super) fn too_long(limit_bytes: usize) -> String {
+    format!("the row that starts here has no end within {limit_bytes} bytes; is a quote left open?")
 }

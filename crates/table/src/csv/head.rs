@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use memchr::{memchr, memchr_iter};
 
-use super::chunks::{MAX_ROW_BYTES, QUOTE};
+use super::chunks::{MAX_ROW_BYTES, too_long};
 use super::decimal::{Marks, number, number64};
 use super::quotes::cells;
 use super::rows::{SHIFTED, SKIPPED, TEXT};
@@ -58,25 +58,21 @@ impl Head {
             let problem = format!("{delimiter:?} cannot separate cells, since it occurs in numbers or ends lines; pass another");
             return Err(SourceError::roles(problem, &[]));
         }
+        let at = Position { line, byte: start as u64 };
         let Some((first, end)) = cells(text, start, marks.delimiter) else {
-            return Err(SourceError::RowTooLong {
-                line,
-                byte: start as u64,
-                limit_bytes: text.len().min(MAX_ROW_BYTES),
-                cause: QUOTE,
-            });
+            return Err(at.line_error(too_long(text.len().min(MAX_ROW_BYTES)), &[]));
         };
         let has_header = match options.header {
             Header::Present => true,
             Header::Absent => false,
-            Header::Auto => is_header(line, &first, marks)?,
+            Header::Auto => is_header(at, &first, marks)?,
         };
         let looks_like_names = options.header == Header::Auto && !has_header && are_like_names(&first, &text[end..], marks);
         let warning = looks_like_names.then(|| {
             let cells = first.iter().map(|cell| String::from_utf8_lossy(cell)).collect::<Vec<_>>().join(",");
             ImportWarning::NumbersAsNames { line, cells: shown(cells.as_bytes()) }
         });
-        let names = if has_header { column_names(line, &first)? } else { (0..first.len()).map(unnamed).collect() };
+        let names = if has_header { column_names(at, &first)? } else { (0..first.len()).map(unnamed).collect() };
         let header_lines = text[start..end].iter().filter(|&&byte| byte == b'\n').count() as u64;
         let (start, line) = if has_header { (end, line + header_lines) } else { (start, line) };
         let columns = &options.columns;
@@ -138,7 +134,7 @@ fn delimiter(text: &[u8], start: usize, options: &CsvOptions) -> u8 {
     found.or_else(|| CANDIDATES.into_iter().find(occurs)).unwrap_or(b',')
 }
 
-fn is_header(line: u64, first: &Cells<'_>, marks: Marks) -> Result<bool, SourceError> {
+fn is_header(at: Position, first: &Cells<'_>, marks: Marks) -> Result<bool, SourceError> {
     let is_number = |cell: &Cow<'_, [u8]>| number(cell, marks.decimal).is_some();
     let a_number = first.iter().find(|cell| is_number(cell) && !is_missing(cell));
     let a_text = first.iter().find(|cell| !is_number(cell) && !is_missing(cell));
@@ -146,7 +142,11 @@ fn is_header(line: u64, first: &Cells<'_>, marks: Marks) -> Result<bool, SourceE
         return Ok(true);
     }
     match (a_number, a_text) {
-        (Some(number), Some(text)) => Err(SourceError::HeaderOrRow { line, number: shown(number), text: shown(text) }),
+        (Some(number), Some(text)) => {
+            let (number, text) = (shown(number), shown(text));
+            let problem = format!("{number:?} is a number and {text:?} is not, so this may be a header or a row");
+            Err(at.line_error(problem, &[Remedy::HeaderPresent, Remedy::HeaderAbsent]))
+        }
         (_, text) => Ok(text.is_some()),
     }
 }
@@ -185,12 +185,13 @@ fn are_like_names(first: &Cells<'_>, rest: &[u8], marks: Marks) -> bool {
     first.len() >= FEWEST_COLUMNS && n_rows >= FEWEST_ROWS && ascend(first)
 }
 
-fn column_names(line: u64, first: &Cells<'_>) -> Result<Vec<String>, SourceError> {
+fn column_names(at: Position, first: &Cells<'_>) -> Result<Vec<String>, SourceError> {
     let mut seen = HashMap::new();
     let mut names = Vec::with_capacity(first.len());
     for (i, cell) in first.iter().enumerate() {
         let Ok(name) = str::from_utf8(cell) else {
-            return Err(SourceError::HeaderNotUtf8 { line, col: i + 1, found: shown(cell) });
+            let problem = format!("the name of column {}, {:?}, is not UTF-8", i + 1, shown(cell));
+            return Err(at.line_error(problem, &[Remedy::ConvertText, Remedy::HeaderAbsent]));
         };
         let name = if name.is_empty() { unnamed(i) } else { name.to_owned() };
         if let Some(first) = seen.insert(name.clone(), i) {

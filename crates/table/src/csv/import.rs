@@ -50,7 +50,8 @@ fn has_names_as_values(report: &ImportReport, label_names: &[String]) -> bool {
 }
 
 /// The error for a bad row.
-fn error_of(Position { line, byte }: Position, what: &What, head: &Head) -> SourceError {
+fn error_of(at: Position, what: &What, head: &Head) -> SourceError {
+    let Position { line, byte } = at;
     match what {
         What::Cell { col, found, expected } => {
             let name = head.roles.names[*col].clone();
@@ -59,7 +60,7 @@ fn error_of(Position { line, byte }: Position, what: &What, head: &Head) -> Sour
         What::Ragged { found } => {
             SourceError::Ragged { line, byte, has_header: head.has_header, expected: head.slots.len(), found: *found }
         }
-        What::QuoteLeftOpen => SourceError::QuoteLeftOpen { line, byte },
+        What::QuoteLeftOpen => at.line_error("a quote is opened in the row that starts here and never closed".to_owned(), &[]),
     }
 }
 

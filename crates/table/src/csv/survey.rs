@@ -16,7 +16,7 @@ use super::quotes::{cell_content, cell_end};
 use super::text::{Parsed, Text, n_lines};
 use super::{CsvOptions, Decimal};
 use crate::error::{Error, SourceError};
-use crate::import::{Categorical, ColumnOptions, ColumnRef, Indicators, LabelKind};
+use crate::import::{ColumnOptions, ColumnRef, LabelKind};
 
 pub use column::{ColumnKind, ColumnSurvey, OddCell};
 pub use found::FoundNumbers;
@@ -136,17 +136,8 @@ fn scan<T: Send>(
     add: impl Fn(&mut T, &Cells<'_>) + Sync,
     merge: impl Fn(&mut T, &T, u64),
 ) -> Result<(u64, T, Head), Error> {
-    let columns = ColumnOptions {
-        label_kind: LabelKind::Absent,
-        features: None,
-        offsets: Vec::new(),
-        weight: None,
-        drop: Vec::new(),
-        categorical: Categorical::No,
-        indicators: Indicators::No,
-        like: None,
-        ..options.columns.clone()
-    };
+    let keep_index = options.columns.keep_index;
+    let columns = ColumnOptions { label_kind: LabelKind::Absent, keep_index, ..ColumnOptions::default() };
     let mut text = Text::open(path)?;
     let head = Head::find(text.peek()?, &CsvOptions { columns, ..options.clone() }, None).map_err(|reason| reason.at(path))?;
     let delimiter = head.marks.delimiter;

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 
-use super::chunks::{Chunk, ChunkEnds, ChunkError, Chunks, MAX_ROW_BYTES};
+use super::chunks::{Chunk, ChunkEnds, ChunkError, Chunks};
 use crate::error::{Error, SourceError};
 use crate::import::{
     ImportReport, Input, NobodyWaits, Outlet, Progress, Rejected, RowChunk, Sink, in_order, n_threads, read_error,
 };
+use crate::remedy::Remedy;
 
 /// A position in decompressed text, or within a chunk of it, and the length of a chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -27,6 +28,13 @@ impl Add for Position {
 
     fn add(self, other: Self) -> Self {
         Self { line: self.line + other.line, byte: self.byte + other.byte }
+    }
+}
+
+impl Position {
+    /// The error for the line there.
+    pub(crate) fn line_error(self, problem: String, remedies: &'static [Remedy]) -> SourceError {
+        SourceError::Line { line: self.line, byte: self.byte, problem, remedies }
     }
 }
 
@@ -80,7 +88,7 @@ impl<'a> Text<'a> {
     /// and the number of bytes of the file read so far; its first error ends everything.
     ///
     /// # Errors
-    /// Those of `take`; [`Error::Io`]; [`SourceError::RowTooLong`].
+    /// Those of `take`; [`Error::Io`]; [`Error::Source`].
     pub(crate) fn parse<T: Send, R: Send>(
         self,
         threads: usize,
@@ -123,10 +131,7 @@ impl<'a> Text<'a> {
         in_order(feed, n_threads, 1, work, move |job: Job<Parsed<T, R>>| {
             let mut slot = job.map_err(|error| match error {
                 ChunkError::Read(cause) => read_error(path, action)(cause),
-                ChunkError::RowTooLong(cause) => {
-                    let Position { line, byte } = at;
-                    SourceError::RowTooLong { line, byte, limit_bytes: MAX_ROW_BYTES, cause }.at(path)
-                }
+                ChunkError::RowTooLong(problem) => at.line_error(problem, &[]).at(path),
             })?;
             take(&mut slot.parsed, at, n_read.load(Ordering::Relaxed))?;
             at = at + slot.parsed.len;

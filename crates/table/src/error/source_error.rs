@@ -6,10 +6,11 @@ use super::Error;
 use crate::import_format::{ImportSetting, Unused};
 use crate::remedy::{Expected, Remedy};
 
-/// Why a source cannot be made into a table: what was found, and what was expected. [`remedies`](Self::remedies) are what to do next.
+/// Why a source cannot be made into a table: what was found, and what was expected. [`remedies`](Self::remedies) say what to do
+/// next.
 ///
-/// Lines and columns of a text file are counted from 1, as editors do; rows and other columns from 0, as slices do. Bytes are those
-/// of the decompressed file, counted from 0.
+/// Lines and columns of a text file are counted from 1, as editors do; rows and other columns from 0, as slices do. Bytes are
+/// those of the decompressed file, counted from 0.
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
@@ -83,29 +84,6 @@ pub enum SourceError {
         setting: ImportSetting,
         /// Why it has no effect.
         reason: Unused,
-    },
-    /// The name of a column is not UTF-8.
-    #[error("line {line}, column {col}: the name {found:?} is not UTF-8", found = printable(.found))]
-    HeaderNotUtf8 {
-        /// The line.
-        line: u64,
-        /// The column.
-        col: usize,
-        /// What was found there, as far as it can be printed.
-        found: String,
-    },
-    /// A first line that may be a header or a row.
-    #[error(
-        "line {line}: {number:?} is a number and {text:?} is not, so this may be a header or a row",
-        number = printable(.number), text = printable(.text)
-    )]
-    HeaderOrRow {
-        /// The line.
-        line: u64,
-        /// A cell that is a number.
-        number: String,
-        /// A cell that is not a number.
-        text: String,
     },
     /// A column that was named in the options but is not in the file.
     #[error(
@@ -187,9 +165,9 @@ pub enum SourceError {
         /// The number of cells in this line.
         found: usize,
     },
-    /// A line of an svmlight file that is not a row.
+    /// A line that is no row and does not name columns.
     #[error("line {line}, byte {byte}: {problem}", problem = printable(.problem))]
-    Svmlight {
+    Line {
         /// The line.
         line: u64,
         /// The byte.
@@ -199,26 +177,6 @@ pub enum SourceError {
         /// What to do next, unless that is part of `problem`.
         remedies: &'static [Remedy],
     },
-    /// A row that has no end within the limit.
-    #[error("line {line}: the row that starts here has no end within {limit_bytes} bytes; is {cause}?")]
-    RowTooLong {
-        /// The line at which the row starts.
-        line: u64,
-        /// The byte.
-        byte: u64,
-        /// The limit, in bytes.
-        limit_bytes: usize,
-        /// What may be the cause.
-        cause: &'static str,
-    },
-    /// A quoted cell that is still open at the end of the file.
-    #[error("line {line}: a quote is opened in the row that starts here and never closed")]
-    QuoteLeftOpen {
-        /// The line at which the row starts.
-        line: u64,
-        /// The byte.
-        byte: u64,
-    },
 }
 
 impl SourceError {
@@ -226,10 +184,8 @@ impl SourceError {
     pub fn remedies(&self) -> &'static [Remedy] {
         use Remedy::*;
         match self {
-            Self::Unexpected { remedies, .. } | Self::ColumnRoles { remedies, .. } | Self::Svmlight { remedies, .. } => remedies,
+            Self::Unexpected { remedies, .. } | Self::ColumnRoles { remedies, .. } | Self::Line { remedies, .. } => remedies,
             Self::Value { expected, .. } | Self::ColumnType { expected, .. } | Self::Cell { expected, .. } => expected.remedies,
-            Self::HeaderNotUtf8 { .. } => &[ConvertText, HeaderAbsent],
-            Self::HeaderOrRow { .. } => &[HeaderPresent, HeaderAbsent],
             Self::IndexAsLabel { .. } => &[OtherLabel, KeepIndex],
             Self::Ragged { .. } => &[Correct, SkipRows],
             _ => &[],
@@ -244,8 +200,7 @@ impl SourceError {
     /// What is between the path and the message.
     pub(super) fn joint(&self) -> &'static str {
         match self {
-            Self::HeaderNotUtf8 { .. } | Self::HeaderOrRow { .. } | Self::Cell { .. } => ", ",
-            Self::Svmlight { .. } | Self::RowTooLong { .. } | Self::QuoteLeftOpen { .. } => ", ",
+            Self::Cell { .. } | Self::Line { .. } => ", ",
             _ => ": ",
         }
     }

@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use brisk_atomic_file::{FileId, listed};
 
 use super::tree::{Classes, Tree, visible};
-use crate::error::Error;
-use crate::error::SourceError;
+use crate::error::{Error, SourceError};
 use crate::import::{ArchiveEnd, Input, Like, Member, for_each_member};
 use crate::source_identity::SourceIdentity;
 
@@ -75,16 +74,16 @@ impl Listing {
         let classes = match like {
             None => names,
             Some(like) => {
-                if let Some(other) = names.iter().find(|name| !like.classes.contains(name)) {
+                if let Some(other) = names.iter().find(|name| !like.metadata.classes.contains(name)) {
                     let reason = SourceError::unexpected(
                         "the source",
                         format!("a folder `{other}`"),
-                        format!("only the classes of the table to match: {}", listed(&like.classes)),
+                        format!("only the classes of the table to match: {}", listed(&like.metadata.classes)),
                         &[],
                     );
                     return Err(reason.at(path));
                 }
-                like.classes.clone()
+                like.metadata.classes.clone()
             }
         };
         let labels = classes.iter().cloned().zip(0..).collect();

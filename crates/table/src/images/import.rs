@@ -8,8 +8,7 @@ use super::decode::{Decoded, MAX_SIDE, NoImage, Pixels, Shape, decode};
 use super::folder::{Listing, UNPACK, read_file};
 use super::options::{Channels, Orientation};
 use crate::dtype::DType;
-use crate::error::Error;
-use crate::error::SourceError;
+use crate::error::{Error, SourceError};
 use crate::format::RecordedSettings;
 use crate::import::{
     BadRows, ImportReport, ImportWarning, Input, Like, MAX_REPORTS, Member, NobodyWaits, Origin, Progress, ReadSource,
@@ -19,8 +18,7 @@ use crate::parts::open_file;
 use crate::remedy::Remedy;
 use crate::schema::{Schema, Weights};
 use crate::source_identity::{SourceIdentity, file_name};
-use crate::writer::ImportNotes;
-use crate::writer::TableWriter;
+use crate::writer::{ImportNotes, TableWriter};
 
 /// Bytes of pixels that are written at a time. Fixed, so that the statistics are the same on any machine.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -210,7 +208,7 @@ fn matched(options: &ImagesOptions, like: &Like) -> Result<ImagesOptions, Error>
             like.wrong(&format!("its rows are {:?}, those of images have a height, a width and channels", like.row_shape))
         );
     };
-    if like.classes.is_empty() {
+    if like.metadata.classes.is_empty() {
         return Err(like.wrong("it does not name its classes, which are the folders of images"));
     }
     let of_table = match n_channels {

@@ -20,8 +20,7 @@ use crate::import::{ArchiveEnd, BadRows, Like};
 /// [`Error::Source`](crate::Error::Source) names the first two images that differ, or the first file that is not an image, unless
 /// [`BadRows::Skip`], or a size out of range; the parts of a data set in place of classes, `train` and `test`; an archive without
 /// its end, unless [`ImagesOptions::archive_end`]; [`Error::NotAFile`](crate::Error::NotAFile) for pipes, sockets and devices;
-/// [`SourceError::NoRows`](crate::SourceError::NoRows), [`Error::Io`](crate::Error::Io), [`Error::Write`](crate::Error::Write). On `Err`,
-/// `dest` is unchanged.
+/// [`Error::Io`](crate::Error::Io), [`Error::Write`](crate::Error::Write). On `Err`, `dest` is unchanged.
 /// # Examples
 /// ```no_run
 /// use brisk_table::{Channels, ImagesOptions, import};
@@ -67,7 +66,7 @@ pub enum Orientation {
 
 impl Orientation {
     pub(super) fn of_table(like: &Like) -> Self {
-        if like.settings.photos_as_stored { Self::AsStored } else { Self::Upright }
+        if like.metadata.settings.photos_as_stored { Self::AsStored } else { Self::Upright }
     }
 }
 

@@ -97,34 +97,36 @@ fn foreign(start: &[u8]) -> Option<&'static str> {
     }
 }
 
+/// The Python versions of CIFAR: their folders, files of theirs, and the archives of the binary versions.
+const PYTHON_VERSIONS: [(&str, &[&str], &str); 2] = [
+    ("cifar-10-batches-py", &["data_batch_1", "batches.meta"], "cifar-10-binary.tar.gz"),
+    ("cifar-100-python", &["train", "test", "meta"], "cifar-100-binary.tar.gz"),
+];
+
 /// # Errors
 /// [`SourceError::Unsupported`] if the folder has the Python version of CIFAR.
 pub(crate) fn refuse_python_folder(path: &Path) -> Result<(), Error> {
-    let has = |name: &str| path.join(name).is_file();
-    if has("data_batch_1") && has("batches.meta") || path.join("cifar-10-batches-py").is_dir() {
-        return Err(python_version(path, "the folder", "cifar-10-binary.tar.gz"));
-    }
-    if has("train") && has("test") && has("meta") || path.join("cifar-100-python").is_dir() {
-        return Err(python_version(path, "the folder", "cifar-100-binary.tar.gz"));
-    }
-    Ok(())
+    refuse_python(path, "the folder", |folder, files| {
+        files.iter().all(|name| path.join(name).is_file()) || path.join(folder).is_dir()
+    })
 }
 
 /// # Errors
 /// [`SourceError::Unsupported`] if the archive that begins with `start` has the Python version of CIFAR.
 pub(crate) fn refuse_python_archive(path: &Path, start: &[u8]) -> Result<(), Error> {
-    match first_member(start).filter(|_| is_tar(start)) {
-        Some(name) if name.starts_with("cifar-10-batches-py") => {
-            Err(python_version(path, "the archive", "cifar-10-binary.tar.gz"))
-        }
-        Some(name) if name.starts_with("cifar-100-python") => Err(python_version(path, "the archive", "cifar-100-binary.tar.gz")),
-        _ => Ok(()),
-    }
+    let first = first_member(start).filter(|_| is_tar(start)).unwrap_or_default();
+    refuse_python(path, "the archive", |folder, _| first.starts_with(folder))
 }
 
-fn python_version(path: &Path, part: &str, binary: &str) -> Error {
-    let (part, found) = (part.to_owned(), "has the Python version of CIFAR, of pickles".to_owned());
-    SourceError::unsupported(part, found, format!("download the binary version, {binary}")).at(path)
+fn refuse_python(path: &Path, part: &str, is_it: impl Fn(&str, &[&str]) -> bool) -> Result<(), Error> {
+    match PYTHON_VERSIONS.iter().find(|(folder, files, _)| is_it(folder, files)) {
+        Some((.., binary)) => {
+            let (found, way_out) =
+                ("has the Python version of CIFAR, of pickles", format!("download the binary version, {binary}"));
+            Err(SourceError::unsupported(part, found, way_out).at(path))
+        }
+        None => Ok(()),
+    }
 }
 
 /// By the last extension that is known: `data_batch_1.bin.xz` is a `.bin`.

@@ -35,11 +35,11 @@ impl LocalValues {
 /// The values of one column of the table.
 #[derive(Debug)]
 pub(crate) struct GrowingDictionary {
-    name: String,
+    pub(crate) name: String,
     known: LocalValues,
     n_bytes: u64,
     growth: Growth,
-    unseen: Unseen,
+    pub(crate) unseen: Unseen,
 }
 
 /// The cells whose values a complete dictionary does not have.
@@ -98,14 +98,6 @@ impl GrowingDictionary {
             }
         }
         Ok(())
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub(crate) fn unseen(&self) -> &Unseen {
-        &self.unseen
     }
 
     pub(crate) fn into_dictionary(self) -> Result<Dictionary, Error> {

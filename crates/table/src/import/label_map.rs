@@ -26,12 +26,14 @@ impl LabelMap {
     /// # Errors
     /// If those classes are not numbers.
     pub(crate) fn of(first: i64, like: Option<&Like>) -> Result<Self, Error> {
-        let Some(like) = like.filter(|like| !like.classes.is_empty()) else {
+        let Some(like) = like.filter(|like| !like.metadata.classes.is_empty()) else {
             return Ok(if first == 0 { Self::Plain } else { Self::From { first, largest: first } });
         };
-        let numbered = like.classes.iter().zip(0..).map(|(name, number)| Some((name.parse().ok()?, number)));
+        let numbered = like.metadata.classes.iter().zip(0..).map(|(name, number)| Some((name.parse().ok()?, number)));
         match numbered.collect::<Option<HashMap<i64, i64>>>() {
-            Some(numbers) if numbers.len() == like.classes.len() => Ok(Self::Classes(numbers, like.classes.clone())),
+            Some(numbers) if numbers.len() == like.metadata.classes.len() => {
+                Ok(Self::Classes(numbers, like.metadata.classes.clone()))
+            }
             _ => Err(like.wrong("its classes have names, but labels of arrays are numbers")),
         }
     }

@@ -153,7 +153,7 @@ impl Roles {
         let labels = (self.rules.n_features()..).zip(&self.label_columns);
         let offsets = features.chain(labels).map(|(place, &col)| (self.names[col].clone(), self.rules.offset(place)));
         RecordedSettings {
-            missing_values: self.rules.missing_words().to_vec(),
+            missing_values: self.rules.words.clone(),
             offsets: offsets.filter(|&(_, offset)| offset != 0.0).collect(),
             weight: self.weight.map(|col| self.names[col].clone()),
             ..RecordedSettings::default()
@@ -284,7 +284,7 @@ impl Finder<'_> {
         let options = self.options;
         let named = |name: &str, role| self.column(&ColumnRef::from(name), role);
         let dropped = self.columns(&options.drop, "columns to drop")?;
-        let label_columns = match (&options.label_kind, &like.label_names[..]) {
+        let label_columns = match (&options.label_kind, &like.metadata.label_names[..]) {
             (LabelKind::Absent, _) => Vec::new(),
             (_, []) => self.label_columns()?,
             (_, names) => names.iter().map(|name| named(name, "label")).collect::<Result<_, _>>()?,
@@ -294,20 +294,20 @@ impl Finder<'_> {
             return self.wrong(format!("{found} label columns, the table to match has {expected}; name as many"));
         }
         let features = like.features().iter().map(|name| named(name, "features")).collect::<Result<Vec<_>, _>>()?;
-        let categories = like.dictionaries.iter().map(|dictionary| named(dictionary.name(), "categorical columns"));
+        let categories = like.metadata.dictionaries.iter().map(|dictionary| named(dictionary.name(), "categorical columns"));
         let place = |name: &String| like.features().iter().position(|feature| feature == name);
-        let indicators: Vec<usize> = like.indicators.iter().filter_map(place).collect();
+        let indicators: Vec<usize> = like.metadata.indicators.iter().filter_map(place).collect();
         let weight = self.weight_of(like, &label_columns)?;
         let mut used = features.iter().chain(&label_columns).chain(&weight);
         if let Some(&both) = used.find(|col| dropped.contains(col)) {
             let name = &self.names[both];
             return self.wrong(format!("column `{name}` is dropped, but the table to match has it; drop only other columns"));
         }
-        let on_missing = match &like.imputed {
+        let on_missing = match &like.metadata.imputed {
             Some(values) => OnMissing::Fill(values.clone()),
             None => OnMissing::of(options.missing, features.len()),
         };
-        let labels = match (&like.classes[..], &options.label_kind) {
+        let labels = match (&like.metadata.classes[..], &options.label_kind) {
             (_, LabelKind::Absent) => Ok(Labels::Absent),
             ([], LabelKind::Binary) => Ok(Labels::Binary),
             ([], LabelKind::Number) => Ok(Labels::Number),
@@ -386,7 +386,7 @@ impl Finder<'_> {
     fn weight_of(&self, like: &Like, labels: &[usize]) -> Result<Option<usize>, SourceError> {
         let weight = self.weight(labels)?;
         let named = weight.map(|col| &self.names[col]);
-        match (named, &like.settings.weight, like.weights) {
+        match (named, &like.metadata.settings.weight, like.weights) {
             (Some(named), _, Weights::Absent) => self.wrong(format!(
                 "column `{named}` is named as the weight, but the table to match has no weights; import both with a weight, or neither"
             )),
@@ -402,7 +402,7 @@ impl Finder<'_> {
 
     /// The cells that count as missing: those of the table to match, or those of the options, which may be more.
     fn missing_values_of<'a>(&'a self, like: &'a Like) -> Result<&'a [String], SourceError> {
-        let (given, recorded) = (&self.options.missing_values, &like.settings.missing_values);
+        let (given, recorded) = (&self.options.missing_values, &like.metadata.settings.missing_values);
         let is_left_out = |word: &&String| !given.iter().any(|given| given.trim() == word.as_str());
         match recorded.iter().find(is_left_out) {
             Some(word) if !given.is_empty() => self.wrong(format!(
@@ -433,8 +433,8 @@ impl Finder<'_> {
         let rules = roles.rules.clone();
         let (given, mut recorded) = (&self.options.offsets, Vec::new());
         if let Some(like) = like {
-            let is_left_out = |name| self.options.label_kind == LabelKind::Absent && like.label_names.contains(name);
-            recorded.extend(like.settings.offsets.iter().filter(|(name, _)| !is_left_out(name)));
+            let is_left_out = |name| self.options.label_kind == LabelKind::Absent && like.metadata.label_names.contains(name);
+            recorded.extend(like.metadata.settings.offsets.iter().filter(|(name, _)| !is_left_out(name)));
         }
         if given.is_empty() && recorded.is_empty() {
             return Ok(rules);
@@ -475,7 +475,7 @@ impl Finder<'_> {
             }
             offsets[place] = *offset;
         }
-        Ok(rules.with_offsets(offsets, like.is_some_and(|like| like.imputed.is_some())))
+        Ok(rules.with_offsets(offsets, like.is_some_and(|like| like.metadata.imputed.is_some())))
     }
 
     fn wrong<T>(&self, problem: String) -> Result<T, SourceError> {

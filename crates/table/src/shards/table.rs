@@ -6,13 +6,11 @@ use std::path::{Path, PathBuf};
 use super::folder::index_path;
 use crate::description::describe;
 use crate::dtype::Element;
-use crate::error::IndexError;
-use crate::error::{Error, ShardMismatch};
+use crate::error::{Error, IndexError, ShardMismatch};
 use crate::format::{MAX_INDEX_BYTES, ShardEntry, ShardIndex};
 use crate::parts::{Part, Parts, open_file};
 use crate::row_store::{RowStore, Verified};
-use crate::statistics::ColumnStatistics;
-use crate::statistics::Moments;
+use crate::statistics::{ColumnStatistics, Moments};
 use crate::streamed::{ReadAhead, StreamedTable};
 use crate::table::Table;
 

@@ -57,7 +57,7 @@ fn matched(options: &SvmlightOptions, like: &Like) -> Result<SvmlightOptions, Er
     let first = names.first().and_then(|name| name.strip_prefix("feature_")?.parse().ok());
     let is_of_svmlight = |&first: &usize| {
         let expected = names.iter().zip(first..).all(|(name, index)| *name == format!("feature_{index}"));
-        expected && first <= 1 && like.dictionaries.is_empty() && like.indicators.is_empty()
+        expected && first <= 1 && like.metadata.dictionaries.is_empty() && like.metadata.indicators.is_empty()
     };
     let Some(first) = first.filter(is_of_svmlight) else {
         return Err(like.wrong("its columns are not `feature_0` or `feature_1` and so on, as those of svmlight are"));
@@ -69,13 +69,13 @@ fn matched(options: &SvmlightOptions, like: &Like) -> Result<SvmlightOptions, Er
     if differs {
         return Err(like.wrong(&format!("its {} features begin with {first}, other ones were given", names.len())));
     }
-    let label_kind = match (&like.classes[..], &options.label_kind) {
+    let label_kind = match (&like.metadata.classes[..], &options.label_kind) {
         ([], kind) => kind.clone(),
         // Text for which the roles then give the numbers of the table's classes.
         (names, LabelKind::Number) => LabelKind::Given(names.iter().map(|name| name.as_str().into()).collect()),
         (_, kind) => kind.clone(),
     };
-    let missing = if like.imputed.is_some() { Missing::Mean } else { options.missing };
+    let missing = if like.metadata.imputed.is_some() { Missing::Mean } else { options.missing };
     Ok(SvmlightOptions {
         first_index,
         n_features: Some(names.len()),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{FirstIndex, MAX_INDEX, SvmlightOptions};
 use crate::csv::{Position, number, shown};
-use crate::error::{Error, SourceError};
+use crate::error::Error;
 use crate::import::{Labels, Missing, expected, is_missing};
 use crate::remedy::{Expected, Remedy};
 
@@ -54,8 +54,8 @@ impl Problem {
     }
 
     /// The error for a line of the file at `path`.
-    pub(super) fn at(&self, Position { line, byte }: Position, path: &Path) -> Error {
-        SourceError::Svmlight { line, byte, problem: self.problem.clone(), remedies: self.remedies }.at(path)
+    pub(super) fn at(&self, at: Position, path: &Path) -> Error {
+        at.line_error(self.problem.clone(), self.remedies).at(path)
     }
 }
 

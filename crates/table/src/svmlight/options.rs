@@ -13,9 +13,9 @@ use crate::import::{BadRows, FeatureDType, LabelKind, Missing};
 /// checked and dropped.
 ///
 /// # Errors
-/// [`SourceError::Svmlight`](crate::SourceError::Svmlight) with file, line, byte, what was found and what was expected, always of the first
-/// bad row; [`SourceError::NoRows`](crate::SourceError::NoRows) and [`SourceError::ColumnRoles`](crate::SourceError::ColumnRoles) for a file or options
-/// that make no table; [`Error::Io`](crate::Error::Io) if the file cannot be read or decompressed;
+/// [`SourceError::Line`](crate::SourceError::Line) with file, line, byte, what was found and what was expected, always of the
+/// first bad row; [`Error::Source`](crate::Error::Source) for a file or options that make no table;
+/// [`Error::Io`](crate::Error::Io) if the file cannot be read or decompressed;
 /// [`Error::Write`](crate::Error::Write). On `Err`, `dest` is unchanged.
 /// # Cost
 /// Reads the file twice, unless both [`first_index`](Self::first_index) and [`n_features`](Self::n_features) are given. Memory

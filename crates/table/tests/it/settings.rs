@@ -141,7 +141,7 @@ fn svmlight_matches_a_table() {
     import(file("zero.svm", "1 0:2 3:3\n"), &like, &SvmlightOptions::default()).unwrap();
     import(&test, &dest, &options).unwrap();
     assert_eq!(Table::open(&dest).unwrap().rows::<f32>(0..1).unwrap(), [0.0, 0.0, 0.0, 7.0]);
-    assert!(matches!(crate::reason(import(file("more.svm", "1 9:2\n"), &dest, &options)), Some(SourceError::Svmlight { .. })));
+    assert!(matches!(crate::reason(import(file("more.svm", "1 9:2\n"), &dest, &options)), Some(SourceError::Line { .. })));
     import(file("rows.csv", "y,a\n1,2\n"), &like, &CsvOptions::default()).unwrap();
     assert!(matches!(crate::reason(import(&test, &dest, &options)), Some(SourceError::ColumnRoles { .. })));
 }

@@ -3,8 +3,7 @@ use super::sketch::Distinct;
 use super::thousands::Thousands;
 use crate::csv::{Decimal, number64};
 use crate::import::is_missing;
-use crate::iso_time::IsoTime;
-use crate::iso_time::looks_like_date;
+use crate::iso_time::{IsoTime, looks_like_date};
 use crate::statistics::ColumnStatistics;
 
 /// How many cells that differ from the others, or that were looked for, are kept.
