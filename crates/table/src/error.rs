@@ -7,7 +7,7 @@ mod shard_mismatch;
 mod source_error;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use brisk_atomic_file::{PublishError, printable};
 
@@ -325,6 +325,16 @@ impl Error {
     pub fn problem(&self) -> String {
         let (message, remedies) = (self.to_string(), Choice(self.remedies()).to_string());
         message.strip_suffix(&remedies).unwrap_or(&message).to_owned()
+    }
+
+    /// The error of the operating system for what was done with the file at `path`.
+    pub(crate) fn io(path: &Path, action: &'static str) -> impl Fn(io::Error) -> Self + Copy {
+        move |cause| Self::Io { path: path.to_owned(), action, cause }
+    }
+
+    /// The same for a table of which nothing is written yet.
+    pub(crate) fn write(path: &Path) -> impl Fn(io::Error) -> Self + Copy {
+        move |cause| Self::Write { path: path.to_owned(), written_bytes: 0, cause }
     }
 
     pub(crate) fn from_publishing(error: PublishError, path: PathBuf, written_bytes: u64) -> Self {

@@ -59,9 +59,9 @@ pub use importer::{Importer, import, import_if_changed, import_with_progress};
 pub(crate) use importer::{Origin, ReadSource, run};
 #[cfg(any(feature = "images", feature = "arrow", feature = "csv"))]
 pub(crate) use in_order::{NobodyWaits, Outlet, in_order};
+pub(crate) use input::Input;
 #[cfg(feature = "npy")]
 pub(crate) use input::Packing;
-pub(crate) use input::{Input, read_error};
 #[cfg(any(feature = "arrays", feature = "cifar", feature = "images"))]
 pub(crate) use inputs::check_dest;
 #[cfg(feature = "arrays")]

@@ -91,7 +91,7 @@ impl TableWriter {
         if let Some(found) = special_file(path) {
             return Err(Error::NotAFile { path: path.to_owned(), found });
         }
-        let file = AtomicFile::create(path).map_err(|cause| Error::Write { path: path.to_owned(), written_bytes: 0, cause })?;
+        let file = AtomicFile::create(path).map_err(Error::write(path))?;
         Self::start_in(file, schema, metadata)
     }
 
@@ -99,7 +99,7 @@ impl TableWriter {
     pub(crate) fn create_shard(path: &Path, schema: Schema, metadata: TableMetadata) -> Result<Self, Error> {
         schema.check()?;
         let file = AtomicFile::create_first(path);
-        let file = file.map_err(|cause| Error::Write { path: path.to_owned(), written_bytes: 0, cause })?;
+        let file = file.map_err(Error::write(path))?;
         Self::start_in(file, schema, metadata)
     }
 

@@ -11,7 +11,7 @@ use arrow_schema::ArrowError;
 use super::ArrowOptions;
 use super::import::{Plan, ReadRows, report, sound};
 use crate::error::Error;
-use crate::import::{Counted, ImportReport, Input, NobodyWaits, Origin, Progress, read_error};
+use crate::import::{Counted, ImportReport, Input, NobodyWaits, Origin, Progress};
 use crate::parts::first_bytes;
 
 const EXPECTED: &str = "an Arrow IPC file or stream; if it is one, it is damaged, write it again";
@@ -25,7 +25,7 @@ pub(super) fn read(
 ) -> Result<ImportReport, Error> {
     let (magic, mut file) = first_bytes(path, 6)?;
     if magic == *b"ARROW1" {
-        file.rewind().map_err(read_error(path, "read"))?;
+        file.rewind().map_err(Error::io(path, "read"))?;
         let n_read = Arc::new(AtomicU64::new(0));
         let file = BufReader::new(Counted::<File>::new(file, &n_read));
         let reader = sound("the schema", EXPECTED, || FileReader::try_new(file, None)).map_err(|reason| reason.at(path))?;

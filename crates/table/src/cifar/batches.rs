@@ -33,8 +33,7 @@ enum Place {
 
 impl Batches {
     pub(super) fn find(path: &Path, options: CifarOptions) -> Result<Self, Error> {
-        let io = |cause| Error::Io { path: path.to_owned(), action: "open", cause };
-        let metadata = std::fs::metadata(path).map_err(io)?;
+        let metadata = std::fs::metadata(path).map_err(Error::io(path, "open"))?;
         let mut identity = SourceIdentity::new(path, &metadata);
         let names = options.labels.files(options.set);
         let place = if metadata.is_dir() {
@@ -85,7 +84,7 @@ impl Batches {
                     text = Some(read);
                     Ok(())
                 })
-                .map_err(|cause| Error::Io { path: self.path.clone(), action: "unpack", cause })?;
+                .map_err(Error::io(&self.path, "unpack"))?;
                 text
             }
         };
@@ -116,8 +115,9 @@ impl Batches {
             return read(self, &path.to_string_lossy(), &mut input.bytes);
         };
         let wanted = names[index];
-        let io = |cause| Error::Io { path: path.clone(), action: "unpack", cause };
-        if let Some(done) = with_member(input.bytes, wanted, |member| Ok(read(self, wanted, member))).map_err(io)? {
+        if let Some(done) =
+            with_member(input.bytes, wanted, |member| Ok(read(self, wanted, member))).map_err(Error::io(&path, "unpack"))?
+        {
             return done;
         }
         let reason =
@@ -167,7 +167,7 @@ fn batch_in(folder: &Path, name: &str) -> Result<PathBuf, Error> {
 fn is_tar(path: &Path) -> Result<bool, Error> {
     let mut start = Cursor::new([0; 263]);
     let input = Input::open(path)?;
-    let io = |cause| Error::Io { path: path.to_owned(), action: input.action, cause };
+    let io = Error::io(path, input.action);
     let n = std::io::copy(&mut input.bytes.take(263), &mut start).map_err(io)?;
     refuse_python_archive(path, start.get_ref())?;
     Ok(n >= 262 && start.get_ref()[257..262] == *b"ustar")

@@ -69,7 +69,7 @@ impl Records {
         self.bytes.clear();
         let limit = (CHUNK_RECORDS * record_bytes) as u64;
         let read = from.take(limit).read_to_end(&mut self.bytes);
-        read.map_err(|cause| Error::Io { path: path.to_owned(), action: "read or unpack", cause })?;
+        read.map_err(Error::io(path, "read or unpack"))?;
 
         let (n_records, rest) = (self.bytes.len() / record_bytes, self.bytes.len() % record_bytes);
         if rest != 0 {

@@ -9,9 +9,7 @@ use std::sync::mpsc::channel;
 
 use super::chunks::{Chunk, ChunkEnds, ChunkError, Chunks};
 use crate::error::{Error, SourceError};
-use crate::import::{
-    ImportReport, Input, NobodyWaits, Outlet, Progress, Rejected, RowChunk, Sink, in_order, n_threads, read_error,
-};
+use crate::import::{ImportReport, Input, NobodyWaits, Outlet, Progress, Rejected, RowChunk, Sink, in_order, n_threads};
 use crate::remedy::Remedy;
 
 /// A position in decompressed text, or within a chunk of it, and the length of a chunk.
@@ -74,7 +72,7 @@ impl<'a> Text<'a> {
 
     /// The start of the text, as [`Chunks::peek`] returns it.
     pub(crate) fn peek(&mut self) -> Result<&[u8], Error> {
-        self.chunks.peek().map_err(read_error(self.path, self.action))
+        self.chunks.peek().map_err(Error::io(self.path, self.action))
     }
 
     /// Drops the peeked text before `at`; from there on, chunks end as `ends` says.
@@ -130,7 +128,7 @@ impl<'a> Text<'a> {
         };
         in_order(feed, n_threads, 1, work, move |job: Job<Parsed<T, R>>| {
             let mut slot = job.map_err(|error| match error {
-                ChunkError::Read(cause) => read_error(path, action)(cause),
+                ChunkError::Read(cause) => Error::io(path, action)(cause),
                 ChunkError::RowTooLong(problem) => at.line_error(problem, &[]).at(path),
             })?;
             take(&mut slot.parsed, at, n_read.load(Ordering::Relaxed))?;

@@ -65,7 +65,7 @@ impl Listing {
             }
             Ok(true)
         });
-        read.map_err(|cause| Error::Io { path: path.to_owned(), action: UNPACK, cause })?;
+        read.map_err(Error::io(path, UNPACK))?;
         Self::new(path, &tree, Vec::new(), input.source, like)
     }
 
@@ -108,7 +108,7 @@ fn walk(
     each: &mut dyn FnMut(&Path, &fs::Metadata) -> bool,
 ) -> Result<(), Error> {
     let folder = root.join(path);
-    let list = |cause| Error::Io { path: folder.clone(), action: "list", cause };
+    let list = Error::io(&folder, "list");
     let id = FileId::of(&folder).map_err(list)?;
     if above.contains(&id) {
         return Err(list(io::Error::other("it is a link to a folder that contains it")));
@@ -144,7 +144,7 @@ pub(super) fn read_file(from: impl Read) -> io::Result<Vec<u8>> {
 }
 
 fn sorted_entries(folder: &Path) -> Result<Vec<OsString>, Error> {
-    let io = |cause| Error::Io { path: folder.to_owned(), action: "list", cause };
+    let io = Error::io(folder, "list");
     let entries: io::Result<Vec<_>> = fs::read_dir(folder).map_err(io)?.map(|entry| Ok(entry?.file_name())).collect();
     let mut entries = entries.map_err(io)?;
     entries.sort_unstable();
@@ -157,5 +157,5 @@ fn metadata_in_folder(path: &Path) -> Result<fs::Metadata, Error> {
 }
 
 fn metadata(path: &Path) -> Result<fs::Metadata, Error> {
-    fs::metadata(path).map_err(|cause| Error::Io { path: path.to_owned(), action: "open", cause })
+    fs::metadata(path).map_err(Error::io(path, "open"))
 }

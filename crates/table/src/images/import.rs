@@ -12,7 +12,7 @@ use crate::error::{Error, SourceError};
 use crate::format::RecordedSettings;
 use crate::import::{
     BadRows, ImportReport, ImportWarning, Input, Like, MAX_REPORTS, Member, NobodyWaits, Origin, Progress, ReadSource,
-    check_dest, for_each_member, guarded, in_order, n_threads, read_error, similar,
+    check_dest, for_each_member, guarded, in_order, n_threads, similar,
 };
 use crate::parts::open_file;
 use crate::remedy::Remedy;
@@ -286,7 +286,7 @@ fn decode_job(job: Job, path: &Path, options: &ImagesOptions, expected: Option<S
     let Job { name, label, bytes } = job;
     let bytes = match bytes {
         Bytes::Here(bytes) => bytes,
-        Bytes::At(file) => open_file(&file).and_then(|bytes| read_file(bytes).map_err(read_error(&file, "read"))),
+        Bytes::At(file) => open_file(&file).and_then(|bytes| read_file(bytes).map_err(Error::io(&file, "read"))),
     };
     let result = bytes.and_then(|bytes| {
         if let Some(n_read) = n_read {

@@ -1,7 +1,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use super::{Input, read_error};
+use super::Input;
 use crate::error::{Error, SourceError};
 use crate::import_format::Format;
 use crate::parts::first_bytes;
@@ -46,7 +46,7 @@ impl Format {
         }
         let input = Input::open(path)?;
         start.clear();
-        input.bytes.take(LOOKED_AT).read_to_end(&mut start).map_err(read_error(path, input.action))?;
+        input.bytes.take(LOOKED_AT).read_to_end(&mut start).map_err(Error::io(path, input.action))?;
         refuse_python_archive(path, &start)?;
         if let Some(known) = foreign(&start) {
             let way_out = "convert it to .npy files or a Parquet file".to_owned();
@@ -182,7 +182,7 @@ fn is_svmlight(start: &[u8]) -> bool {
 
 /// Whether the folder contains a batch of CIFAR.
 fn has_batches(folder: &Path) -> Result<bool, Error> {
-    let io = |cause| Error::Io { path: folder.to_owned(), action: "list", cause };
+    let io = Error::io(folder, "list");
     for entry in std::fs::read_dir(folder).map_err(io)? {
         let name = entry.map_err(io)?.file_name().to_string_lossy().into_owned();
         let batch = ["data_batch_1.bin", "test_batch.bin", "train.bin", "test.bin"].iter().any(|batch| name.starts_with(batch));

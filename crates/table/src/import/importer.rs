@@ -55,7 +55,7 @@ impl SourceIdentity {
     /// The identity of the file or folder at `path`.
     pub(crate) fn of(path: &Path) -> Result<Self, Error> {
         let metadata = std::fs::metadata(path);
-        let metadata = metadata.map_err(|cause| Error::Io { path: path.to_owned(), action: "open", cause })?;
+        let metadata = metadata.map_err(Error::io(path, "open"))?;
         Ok(Self::new(path, &metadata))
     }
 

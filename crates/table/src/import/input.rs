@@ -1,6 +1,6 @@
 use std::fs::File;
-use std::io::{self, BufReader, Chain, Cursor, Read};
-use std::path::{Path, PathBuf};
+use std::io::{BufReader, Chain, Cursor, Read};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -22,9 +22,8 @@ pub(crate) struct Input {
 
 impl Input {
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
-        let io = |cause| Error::Io { path: path.to_owned(), action: "read", cause };
         let (magic, file) = first_bytes(path, 6)?;
-        let source = SourceIdentity::new(path, &file.metadata().map_err(io)?);
+        let source = SourceIdentity::new(path, &file.metadata().map_err(Error::io(path, "read"))?);
         let packing = Packing::of(&magic);
         let n_read = Arc::new(AtomicU64::new(0));
         let counted = Counted::new(Cursor::new(magic).chain(file), &n_read);
@@ -85,10 +84,4 @@ fn unpacked(packing: Packing, file: Counted<Chain<Cursor<Vec<u8>>, File>>) -> Op
         #[cfg(not(all(feature = "zst", feature = "xz")))]
         _ => return None,
     })
-}
-
-/// The error for bytes that could not be read.
-pub(crate) fn read_error(path: &Path, action: &'static str) -> impl Fn(io::Error) -> Error + use<> {
-    let path = PathBuf::from(path);
-    move |cause| Error::Io { path: path.clone(), action, cause }
 }

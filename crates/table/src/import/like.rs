@@ -30,7 +30,7 @@ impl Like {
         Ok(Self {
             path: path.to_owned(),
             n_labels: parts.n_labels(),
-            weights: if parts.weights.is_some() { Weights::Present } else { Weights::Absent },
+            weights: parts.row_weights(),
             #[cfg(any(feature = "arrays", feature = "images"))]
             row_shape: parts.features.shape[1..].to_vec(),
             stored: parts.features.dtype,

@@ -13,7 +13,7 @@ use zip::result::ZipError;
 use super::header::{Header, Order};
 use super::transposed::Transposed;
 use crate::error::{Error, SourceError};
-use crate::import::{Array, Counted, Input, Packing, check_dest, read_error};
+use crate::import::{Array, Counted, Input, Packing, check_dest};
 use crate::parts::{first_bytes, open_file};
 use crate::source_identity::file_name;
 
@@ -59,7 +59,7 @@ impl Source {
     /// The array in a file that is not an archive.
     pub(super) fn array(&self) -> Result<Array<'static>, Error> {
         let name = file_name(&self.path);
-        let io = read_error(&self.path, "read");
+        let io = Error::io(&self.path, "read");
         let (start, mut file) = first_bytes(&self.path, 6)?;
         if Packing::of(&start) != Packing::Plain {
             let input = Input::open(&self.path)?;
@@ -86,10 +86,9 @@ impl Source {
             return self.checked(name, &header, Box::new(from));
         }
         // Its first row needs its last bytes, so it is decompressed first.
-        let write = |cause| Error::Write { path: self.beside.clone(), written_bytes: 0, cause };
-        let mut spool = scratch_file(&self.beside).map_err(write)?;
+        let mut spool = scratch_file(&self.beside).map_err(Error::write(&self.beside))?;
         let copied = std::io::copy(&mut from, &mut spool);
-        let n_bytes = copied.map_err(|cause| Error::Io { path: self.path.clone(), action: "unpack", cause })?;
+        let n_bytes = copied.map_err(Error::io(&self.path, "unpack"))?;
         let header = Header { n_bytes: 0, ..header };
         self.seekable_array(name, &header, spool, n_bytes)
     }
@@ -121,7 +120,7 @@ impl Source {
             Box::new(Transposed::new(file, header.n_bytes, array.n_rows, &array.row_shape, array.numbers.n_bytes()))
         } else {
             let mut file = file;
-            file.seek(SeekFrom::Start(header.n_bytes)).map_err(read_error(&self.path, "read"))?;
+            file.seek(SeekFrom::Start(header.n_bytes)).map_err(Error::io(&self.path, "read"))?;
             Box::new(file)
         };
         Ok(Array { bytes, ..array })
