@@ -68,9 +68,9 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// Each with its dtype and its conversions to `f64` and `f32`.
+/// Each with its dtype, and how a value is converted to `f64` and `f32`.
 macro_rules! elements {
-    ($($(#[$cfg:meta])* $type:ty, $dtype:ident, $to_f64:expr, $to_f32:expr;)*) => {
+    ($($(#[$cfg:meta])* $type:ty, $dtype:ident, $value:ident => $to_f64:expr, $to_f32:expr;)*) => {
         $($(#[$cfg])*
         impl sealed::Sealed for $type {}
         $(#[$cfg])*
@@ -78,24 +78,26 @@ macro_rules! elements {
             const DTYPE: DType = DType::$dtype;
             #[inline]
             fn to_f64(self) -> f64 {
-                $to_f64(self)
+                let $value = self;
+                $to_f64
             }
             #[inline]
             fn to_f32(self) -> f32 {
-                $to_f32(self)
+                let $value = self;
+                $to_f32
             }
         })*
     };
 }
 elements! {
-    f32, F32, f64::from, |value| value;
-    f64, F64, |value| value, |value| value as f32;
-    u8, U8, f64::from, f32::from;
-    u32, U32, f64::from, |value| value as f32;
-    i32, I32, f64::from, |value| value as f32;
-    i64, I64, |value| value as f64, |value| value as f32;
+    f32, F32, value => value.into(), value;
+    f64, F64, value => value, value as f32;
+    u8, U8, value => value.into(), value.into();
+    u32, U32, value => value.into(), value as f32;
+    i32, I32, value => value.into(), value as f32;
+    i64, I64, value => value as f64, value as f32;
     #[cfg(feature = "half")]
-    half::f16, F16, half::f16::to_f64, half::f16::to_f32;
+    half::f16, F16, value => half::f16::to_f64(value), half::f16::to_f32(value);
     #[cfg(feature = "half")]
-    half::bf16, BF16, half::bf16::to_f64, half::bf16::to_f32;
+    half::bf16, BF16, value => half::bf16::to_f64(value), half::bf16::to_f32(value);
 }
