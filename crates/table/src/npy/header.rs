@@ -88,9 +88,9 @@ fn malformed(name: &str, found: String, expected: &str) -> SourceError {
 }
 
 /// A literal of Python as JSON, whose arrays are also tuples: with other quotes, brackets and truth values, and no comma after
-/// the last item. `None` if a quote is left open.
+/// the last item. `None` if a quote is left open, or a parenthesis was not opened.
 fn as_json(literal: &str) -> Option<String> {
-    let mut json = String::with_capacity(literal.len());
+    let (mut json, mut parentheses) = (String::with_capacity(literal.len()), Vec::new());
     let mut rest = literal;
     while let Some(c) = rest.chars().next() {
         rest = &rest[c.len_utf8()..];
@@ -101,8 +101,17 @@ fn as_json(literal: &str) -> Option<String> {
                 rest = after;
             }
             'T' | 'F' => json.push(c.to_ascii_lowercase()),
-            '(' => json.push('['),
+            '(' => {
+                parentheses.push(json.len());
+                json.push('[');
+            }
             ')' | ']' | '}' => {
+                let start = if c == ')' { parentheses.pop()? } else { 0 };
+                // `(1)` is not a tuple, but a number in parentheses.
+                if c == ')' && !json[start..].contains(',') && json.len() > start + 1 {
+                    json.remove(start);
+                    continue;
+                }
                 let n_bytes = json.strip_suffix(',').unwrap_or(&json).len();
                 json.truncate(n_bytes);
                 json.push(if c == ')' { ']' } else { c });

@@ -155,7 +155,7 @@ const REFUSALS: [(&str, &str); 37] = [
     ("not_a_literal.npy", "a dictionary"),
     ("not_npy.npy", "other first bytes"),
     ("not_utf8.npy", "a dictionary"),
-    ("rows_beyond_count.npy", "a dictionary"),
+    ("rows_beyond_count.npy", "a `shape` of whole numbers"),
     ("seven_bytes.npy", "an end within its first 8 bytes"),
     ("shape_negative.npy", "a `shape` of whole numbers"),
     ("shape_no_tuple.npy", "a `shape` of whole numbers"),
