@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Error, Result, anyhow};
-use brisk_table::{Decimal, Delimiter, Error as TableError, Header, ImportSetting, Remedy, printable};
+use brisk_table::{Decimal, Delimiter, Header, ImportSetting, Remedy, printable};
 use brisk_tabular::{Error as TabularError, TextOptions};
 use brisk_train::StopFlag;
 use clap::Args;

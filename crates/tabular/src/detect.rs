@@ -2,8 +2,8 @@ use std::path::Path;
 
 use brisk_loader::{Fold, RowSource, Subset};
 use brisk_table::{
-    BadRows, Categorical, ColumnKind, ColumnOptions, ColumnRef, ColumnSurvey, CsvOptions, Error as TableError, Format,
-    ImportOptions, ImportWarning, LabelKind, Missing, OddCell, SourceError, Table, find_numbers, survey_csv_with_progress,
+    BadRows, Categorical, ColumnKind, ColumnOptions, ColumnRef, ColumnSurvey, CsvOptions, Format, ImportOptions, ImportWarning,
+    LabelKind, Missing, OddCell, SourceError, Table, find_numbers, survey_csv_with_progress,
 };
 use brisk_train::Labels;
 
