@@ -127,11 +127,13 @@ fn import([source, dest]: [&Path; 2], settings: &ImportOptions, stop: &StopFlag)
             "{}: is {found}; run with it: cargo run --release --features all-formats --example import",
             printable(&path)
         )),
-        Some(Err(Error::UnusedSetting { path, setting, reason })) => {
-            let name = SETTINGS.iter().find(|(_, named)| *named == setting).map_or("missing", |(name, _)| name);
-            Err(anyhow!("{}: `--{name}` {reason}; leave it out", printable(&path)))
-        }
-        Some(Err(error)) => Err(anyhow!(in_words_of(&error, import_error::import))),
+        Some(Err(error)) => Err(match import_error::unused_setting(&error) {
+            Some((setting, reason, path)) => {
+                let name = SETTINGS.iter().find(|(_, named)| *named == setting).map_or("missing", |(name, _)| name);
+                anyhow!("{}: `--{name}` {reason}; leave it out", printable(path))
+            }
+            None => anyhow!(in_words_of(&error, import_error::import)),
+        }),
     }
 }
 

@@ -1,6 +1,19 @@
 //! Errors of the importers, with remedies in terms of a program's options.
 
-use brisk_table::{Error, ImportWarning, Remedy};
+use std::path::Path;
+
+use brisk_table::{Error, ImportSetting, ImportWarning, Remedy, SourceError, Unused};
+
+/// The option of an import that has no effect, why, and the source.
+pub fn unused_setting(error: &Error) -> Option<(ImportSetting, Unused, &Path)> {
+    match error {
+        Error::Source { path, reason } => match **reason {
+            SourceError::UnusedSetting { setting, reason } => Some((setting, reason, path)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
 
 /// The error as a program prints it, where `words` gives the remedies that the program has.
 pub fn in_words_of(error: &Error, words: impl Fn(Remedy) -> Option<&'static str>) -> String {

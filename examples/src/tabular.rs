@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use anyhow::{Error, Result, anyhow};
-use brisk_table::{Decimal, Delimiter, Error as TableError, Header, ImportSetting, Remedy, printable};
+use brisk_table::{Decimal, Delimiter, Header, ImportSetting, Remedy, printable};
 use brisk_tabular::{Error as TabularError, TextOptions};
 use brisk_train::StopFlag;
 use clap::Args;
 
 use crate::command_line::value::{MAX_COUNT, decimal, delimiter, one_of, whole};
-use crate::import_error::{in_words_of, training};
+use crate::import_error::{in_words_of, training, unused_setting};
 use crate::interruptible::{self, StoppedImport, interruptible};
 
 /// How text files are read.
@@ -79,11 +79,11 @@ pub fn read<T>(
 /// The error with the options of a program as remedies.
 pub fn in_options_of(program: Program, error: TabularError) -> Error {
     match &error {
-        TabularError::Table(error) => match &**error {
-            TableError::UnusedSetting { path, setting: ImportSetting::KeepIndex, reason } => {
+        TabularError::Table(error) => match unused_setting(error) {
+            Some((ImportSetting::KeepIndex, reason, path)) => {
                 anyhow!("{}: `--keep-index` {reason}; leave it out", printable(path))
             }
-            error => anyhow!(in_words_of(error, |remedy| self::remedy(program, remedy))),
+            _ => anyhow!(in_words_of(error, |remedy| self::remedy(program, remedy))),
         },
         TabularError::OddCells(odd) => {
             let decimal = match (odd.decimal_comma, odd.thousands) {

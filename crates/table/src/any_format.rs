@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use crate::error::Error;
+use crate::error::{Error, SourceError};
 use crate::import::{ImportReport, Like, Origin, Progress, ReadSource, run};
 use crate::import_format::{Format, ImportSetting, Unused};
 
@@ -59,7 +59,7 @@ impl ImportOptions {
 
     /// Refuses options that would have no effect.
     fn check_explicit(&self, path: &Path, format: Format, like: Option<&Path>) -> Result<(), Error> {
-        let refuse = |setting, reason| Err(Error::UnusedSetting { path: path.to_owned(), setting, reason });
+        let refuse = |setting, reason| Err(SourceError::UnusedSetting { setting, reason }.at(path));
         let like = like.map(Like::read).transpose()?;
         for &setting in &self.explicit {
             if !format.uses(setting) {

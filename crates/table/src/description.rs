@@ -102,6 +102,14 @@ macro_rules! describe {
                 $crate::row_store::RowStore::verify(self, &mut progress)
             }
 
+            /// The table as rows of `T`, the type in which features are stored: nothing is converted.
+            ///
+            /// # Errors
+            /// [`Error::WrongDType`](crate::Error::WrongDType) if `T` is not what the table holds.
+            pub fn typed<T: $crate::Element>(&self) -> Result<$crate::Typed<'_, Self, T>, $crate::Error> {
+                $crate::Typed::new(self)
+            }
+
             /// What the table was imported from.
             pub fn source(&self) -> Option<&$crate::SourceIdentity> {
                 self.parts().metadata.source.as_ref()

@@ -1,8 +1,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::error::Error;
-use crate::error::FormatError;
+use crate::error::{Error, FormatError};
 
 /// The values of a categorical column, and the codes that stand for them in a table.
 ///

@@ -1,55 +1,34 @@
 use std::fmt;
 
-/// The type of the values of a tensor, under the name that safetensors gives it.
-///
-/// A file may have any of these; [`Element`] lists the ones that this crate returns as slices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-#[expect(missing_docs, reason = "each variant is its own description")]
-pub enum DType {
-    Bool,
-    U8,
-    I8,
-    U16,
-    I16,
-    F16,
-    BF16,
-    U32,
-    I32,
-    F32,
-    U64,
-    I64,
-    F64,
+/// Each with its name in safetensors and its size in bytes.
+macro_rules! dtypes {
+    ($($dtype:ident $name:literal $n_bytes:literal,)*) => {
+        /// The type of the values of a tensor, under the name that safetensors gives it.
+        ///
+        /// A file may have any of these; [`Element`] lists the ones that this crate returns as slices.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        #[expect(missing_docs, reason = "each variant is its own description")]
+        pub enum DType {
+            $($dtype,)*
+        }
+
+        impl DType {
+            const ALL: &[(Self, &'static str, usize)] = &[$((Self::$dtype, $name, $n_bytes),)*];
+        }
+    };
+}
+
+dtypes! {
+    Bool "BOOL" 1, U8 "U8" 1, I8 "I8" 1,
+    U16 "U16" 2, I16 "I16" 2, F16 "F16" 2, BF16 "BF16" 2,
+    U32 "U32" 4, I32 "I32" 4, F32 "F32" 4,
+    U64 "U64" 8, I64 "I64" 8, F64 "F64" 8,
 }
 
 impl DType {
-    const ALL: [(DType, &'static str, usize); 13] = [
-        (DType::Bool, "BOOL", 1),
-        (DType::U8, "U8", 1),
-        (DType::I8, "I8", 1),
-        (DType::U16, "U16", 2),
-        (DType::I16, "I16", 2),
-        (DType::F16, "F16", 2),
-        (DType::BF16, "BF16", 2),
-        (DType::U32, "U32", 4),
-        (DType::I32, "I32", 4),
-        (DType::F32, "F32", 4),
-        (DType::U64, "U64", 8),
-        (DType::I64, "I64", 8),
-        (DType::F64, "F64", 8),
-    ];
-
-    const IN_ORDER: () = {
-        let mut i = 0;
-        while i < Self::ALL.len() {
-            assert!(Self::ALL[i].0 as usize == i, "the table lists the variants in order");
-            i += 1;
-        }
-    };
-
     /// The name in a safetensors header, such as `F32`.
     pub fn name(self) -> &'static str {
-        const { Self::IN_ORDER };
         Self::ALL[self as usize].1
     }
 
@@ -89,40 +68,36 @@ mod sealed {
     pub trait Sealed {}
 }
 
+/// Each with its dtype, and how a value is converted to `f64` and `f32`.
 macro_rules! elements {
-    ($($type:ty => $dtype:ident),*) => {$(
+    ($($(#[$cfg:meta])* $type:ty, $dtype:ident, $value:ident => $to_f64:expr, $to_f32:expr;)*) => {
+        $($(#[$cfg])*
         impl sealed::Sealed for $type {}
+        $(#[$cfg])*
         impl Element for $type {
             const DTYPE: DType = DType::$dtype;
             #[inline]
             fn to_f64(self) -> f64 {
-                self as f64
+                let $value = self;
+                $to_f64
             }
             #[inline]
             fn to_f32(self) -> f32 {
-                self as f32
+                let $value = self;
+                $to_f32
             }
-        }
-    )*};
+        })*
+    };
 }
-elements!(f32 => F32, f64 => F64, u8 => U8, u32 => U32, i32 => I32, i64 => I64);
-
-#[cfg(feature = "half")]
-macro_rules! half_elements {
-    ($($type:ident => $dtype:ident),*) => {$(
-        impl sealed::Sealed for half::$type {}
-        impl Element for half::$type {
-            const DTYPE: DType = DType::$dtype;
-            #[inline]
-            fn to_f64(self) -> f64 {
-                half::$type::to_f64(self)
-            }
-            #[inline]
-            fn to_f32(self) -> f32 {
-                half::$type::to_f32(self)
-            }
-        }
-    )*};
+elements! {
+    f32, F32, value => value.into(), value;
+    f64, F64, value => value, value as f32;
+    u8, U8, value => value.into(), value.into();
+    u32, U32, value => value.into(), value as f32;
+    i32, I32, value => value.into(), value as f32;
+    i64, I64, value => value as f64, value as f32;
+    #[cfg(feature = "half")]
+    half::f16, F16, value => half::f16::to_f64(value), half::f16::to_f32(value);
+    #[cfg(feature = "half")]
+    half::bf16, BF16, value => half::bf16::to_f64(value), half::bf16::to_f32(value);
 }
-#[cfg(feature = "half")]
-half_elements!(f16 => F16, bf16 => BF16);

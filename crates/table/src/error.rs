@@ -5,18 +5,14 @@ mod remote_error;
 mod shard_mismatch;
 #[cfg(feature = "import")]
 mod source_error;
-#[cfg(feature = "csv")]
-mod svmlight_error;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use brisk_atomic_file::{PublishError, listed, printable};
+use brisk_atomic_file::{PublishError, printable};
 
 use crate::dtype::DType;
-#[cfg(feature = "import")]
-use crate::import_format::{ImportSetting, Unused};
-use crate::remedy::{Choice, Expected, Remedy};
+use crate::remedy::{Choice, Remedy};
 
 pub use format_error::FormatError;
 pub use index_error::IndexError;
@@ -25,12 +21,10 @@ pub use remote_error::RemoteError;
 pub use shard_mismatch::ShardMismatch;
 #[cfg(feature = "import")]
 pub use source_error::SourceError;
-#[cfg(feature = "csv")]
-pub use svmlight_error::SvmlightError;
 
 /// An error of this crate: where it occurred, what was found, what was expected, and what to do next.
 ///
-/// Lines and columns of a text file are counted from 1, as editors do; rows of a table from 0, as slices do.
+/// Rows of a table are counted from 0, as slices do.
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -214,17 +208,6 @@ pub enum Error {
         /// The problem, and how to solve it.
         problem: String,
     },
-    /// A column in which every value is missing.
-    #[error(
-        "{path}: every value of `{column}` is missing, so it has no mean{}",
-        Choice(NO_MEAN), path = printable(.path), column = printable(.column)
-    )]
-    NoMean {
-        /// The table to write.
-        path: PathBuf,
-        /// The column's name.
-        column: String,
-    },
     /// Dictionaries that do not fit into a header.
     #[error(
         "{path}: the header would take {header_bytes} bytes, {limit} are allowed; `{column}` has the most distinct values, {n_values}: drop it, or read it as a number",
@@ -301,235 +284,21 @@ pub enum Error {
         /// What to do without the feature.
         instead: &'static str,
     },
-    /// An option that was chosen explicitly and has no effect.
-    #[cfg(feature = "import")]
-    #[error("{path}: `{setting}` {reason}; leave it out", path = printable(.path))]
-    UnusedSetting {
-        /// The file or folder.
-        path: PathBuf,
-        /// The option.
-        setting: ImportSetting,
-        /// Why it has no effect.
-        reason: Unused,
-    },
     /// A source that cannot be made into a table.
     #[cfg(feature = "import")]
-    #[error("{path}: {reason}", path = printable(.path))]
+    #[error("{path}{}{reason}{}", .reason.joint(), Choice(.reason.remedies()), path = printable(.path))]
     Source {
         /// The file or folder.
         path: PathBuf,
         /// The reason.
         reason: Box<SourceError>,
     },
-    /// A source without rows.
-    #[error("{path}: {found}, expected rows of numbers", path = printable(.path))]
-    NoRows {
-        /// The file.
-        path: PathBuf,
-        /// What was found instead.
-        found: &'static str,
-    },
-    /// The name of a column is not UTF-8.
-    #[error(
-        "{path}, line {line}, column {col}: the name {found:?} is not UTF-8{}",
-        Choice(NAME_NOT_UTF8), path = printable(.path), found = printable(.found)
-    )]
-    HeaderNotUtf8 {
-        /// The file.
-        path: PathBuf,
-        /// The line.
-        line: u64,
-        /// The column.
-        col: usize,
-        /// What was found there, as far as it can be printed.
-        found: String,
-    },
-    /// A first line that may be a header or a row.
-    #[error(
-        "{path}, line {line}: {number:?} is a number and {text:?} is not, so this may be a header or a row{}",
-        Choice(HEADER_OR_ROW), path = printable(.path), number = printable(.number), text = printable(.text)
-    )]
-    HeaderOrRow {
-        /// The file.
-        path: PathBuf,
-        /// The line.
-        line: u64,
-        /// A cell that is a number.
-        number: String,
-        /// A cell that is not a number.
-        text: String,
-    },
-    /// Two columns with the same name.
-    #[error(
-        "{path}: columns {first} and {second} are both named `{name}`{}",
-        Choice(SAME_NAME), path = printable(.path), name = printable(.name)
-    )]
-    DuplicateColumn {
-        /// The file.
-        path: PathBuf,
-        /// The name.
-        name: String,
-        /// The first column of that name.
-        first: usize,
-        /// The second.
-        second: usize,
-    },
-    /// A column that was named in the options but is not in the file.
-    #[error(
-        "{path}: there is no column {asked} for the {role}{meant}; the columns are {found}",
-        path = printable(.path), asked = printable(.asked), found = listed(.found),
-        meant = .nearest.as_deref().map_or(String::new(), |name| format!(", did you mean `{}`?", printable(name)))
-    )]
-    NoColumn {
-        /// The file.
-        path: PathBuf,
-        /// The role it was named for.
-        role: &'static str,
-        /// The name or index in the options.
-        asked: String,
-        /// The column with the most similar name, if one is similar.
-        nearest: Option<Box<str>>,
-        /// The columns of the file.
-        found: Vec<String>,
-    },
-    /// A word that is the name of one column and the index of another.
-    #[error(
-        "{path}: `{word}` for the {role} is the name of column {named} and the index of column `{indexed}`, counted from 0; write `name:{word}` or `index:{word}`",
-        path = printable(.path), word = printable(.word), indexed = printable(.indexed)
-    )]
-    AmbiguousColumn {
-        /// The file.
-        path: PathBuf,
-        /// The role it was named for.
-        role: &'static str,
-        /// The word in the options.
-        word: String,
-        /// The index of the column with this name.
-        named: usize,
-        /// The name of the column with this index.
-        indexed: String,
-    },
-    /// The index of a data frame as the label, although it was not named as such.
-    #[error(
-        "{path}: the label would be column {index}, `{name}`, which is the index of a data frame{}",
-        Choice(INDEX_AS_LABEL), path = printable(.path), name = printable(.name)
-    )]
-    IndexAsLabel {
-        /// The file.
-        path: PathBuf,
-        /// The column, counted from 0.
-        index: usize,
-        /// Its name.
-        name: String,
-    },
-    /// A column with two roles, or no column left as a feature.
-    #[error("{path}: {problem}", path = printable(.path), problem = printable(.problem))]
-    ColumnRoles {
-        /// The file.
-        path: PathBuf,
-        /// The problem, and how to solve it.
-        problem: String,
-    },
-    /// A cell that is not valid in its column.
-    #[error(
-        "{path}, line {line}, column {col} (`{name}`): found {found:?}, expected {expected}",
-        path = printable(.path), name = printable(.name)
-    )]
-    Cell {
-        /// The file.
-        path: PathBuf,
-        /// The line.
-        line: u64,
-        /// The byte of the decompressed file, counted from 0.
-        byte: u64,
-        /// The column.
-        col: usize,
-        /// The column's name.
-        name: String,
-        /// What was found there, shortened if long.
-        found: Box<str>,
-        /// What was expected, and what to do next.
-        expected: &'static Expected,
-    },
-    /// A row with more or fewer cells than the header or, without one, the first row.
-    #[error(
-        "{path}: the {first} has {expected} columns, line {line} has {found}{}",
-        Choice(RAGGED), path = printable(.path), first = if *.has_header { "header" } else { "first row" }
-    )]
-    Ragged {
-        /// The file.
-        path: PathBuf,
-        /// The line.
-        line: u64,
-        /// The byte of the decompressed file, counted from 0.
-        byte: u64,
-        /// Whether the file has a header.
-        has_header: bool,
-        /// The number of cells in the header or the first row.
-        expected: usize,
-        /// The number of cells in this line.
-        found: usize,
-    },
-    /// A line of an svmlight file that is not a row.
-    #[cfg(feature = "csv")]
-    #[error("{path}, line {line}, byte {byte}: {reason}", path = printable(.path))]
-    Svmlight {
-        /// The file.
-        path: PathBuf,
-        /// The line.
-        line: u64,
-        /// The byte of the decompressed file, counted from 0.
-        byte: u64,
-        /// The problem.
-        reason: SvmlightError,
-    },
-    /// A row that has no end within the limit.
-    #[error(
-        "{path}, line {line}: the row that starts here has no end within {limit_bytes} bytes; is a quote left open?",
-        path = printable(.path)
-    )]
-    RowTooLong {
-        /// The file.
-        path: PathBuf,
-        /// The line at which the row starts.
-        line: u64,
-        /// The byte of the decompressed file, counted from 0.
-        byte: u64,
-        /// The limit, in bytes.
-        limit_bytes: usize,
-    },
-    /// A quoted cell that is still open at the end of the file.
-    #[error("{path}, line {line}: a quote is opened in the row that starts here and never closed", path = printable(.path))]
-    QuoteLeftOpen {
-        /// The file.
-        path: PathBuf,
-        /// The line at which the row starts.
-        line: u64,
-        /// The byte of the decompressed file, counted from 0.
-        byte: u64,
-    },
 }
-
-const INDEX_AS_LABEL: &[Remedy] = &[Remedy::OtherLabel, Remedy::KeepIndex];
-const NO_MEAN: &[Remedy] = &[Remedy::DropColumn, Remedy::FillMissingWithNumber];
-const NAME_NOT_UTF8: &[Remedy] = &[Remedy::ConvertText, Remedy::HeaderAbsent];
-const HEADER_OR_ROW: &[Remedy] = &[Remedy::HeaderPresent, Remedy::HeaderAbsent];
-const SAME_NAME: &[Remedy] = &[Remedy::RenameColumn, Remedy::HeaderAbsent];
-const RAGGED: &[Remedy] = &[Remedy::Correct, Remedy::SkipRows];
 
 impl Error {
     /// What the caller can do, as the end of the message says in terms of this crate.
     pub fn remedies(&self) -> &'static [Remedy] {
         match self {
-            Self::IndexAsLabel { .. } => INDEX_AS_LABEL,
-            Self::NoMean { .. } => NO_MEAN,
-            Self::HeaderNotUtf8 { .. } => NAME_NOT_UTF8,
-            Self::HeaderOrRow { .. } => HEADER_OR_ROW,
-            Self::DuplicateColumn { .. } => SAME_NAME,
-            Self::Cell { expected, .. } => expected.remedies,
-            Self::Ragged { .. } => RAGGED,
-            #[cfg(feature = "csv")]
-            Self::Svmlight { reason, .. } => reason.remedies(),
             #[cfg(feature = "import")]
             Self::Source { reason, .. } => reason.remedies(),
             _ => &[],
@@ -556,6 +325,16 @@ impl Error {
     pub fn problem(&self) -> String {
         let (message, remedies) = (self.to_string(), Choice(self.remedies()).to_string());
         message.strip_suffix(&remedies).unwrap_or(&message).to_owned()
+    }
+
+    /// The error of the operating system for what was done with the file at `path`.
+    pub(crate) fn io(path: &Path, action: &'static str) -> impl Fn(io::Error) -> Self + Copy {
+        move |cause| Self::Io { path: path.to_owned(), action, cause }
+    }
+
+    /// The same for a table of which nothing is written yet.
+    pub(crate) fn write(path: &Path) -> impl Fn(io::Error) -> Self + Copy {
+        move |cause| Self::Write { path: path.to_owned(), written_bytes: 0, cause }
     }
 
     pub(crate) fn from_publishing(error: PublishError, path: PathBuf, written_bytes: u64) -> Self {

@@ -32,7 +32,6 @@
 //! Headers are not trusted: see [`Layout::parse`].
 
 mod encode;
-mod json;
 mod layout;
 mod metadata;
 mod recorded_settings;
@@ -45,6 +44,8 @@ pub(crate) use metadata::TableMetadata;
 #[cfg(feature = "import")]
 pub(crate) use recorded_settings::RecordedSettings;
 pub use shard_index::{MAX_INDEX_BYTES, ShardEntry, ShardIndex};
+#[cfg(feature = "npy")]
+pub(crate) use unique_json::Unique;
 
 pub use crate::error::{FormatError, IndexError};
 

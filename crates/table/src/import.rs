@@ -44,7 +44,7 @@ pub(crate) use archive::ArchiveEnd;
 #[cfg(any(feature = "images", feature = "cifar"))]
 pub(crate) use archive::{Member, for_each_member};
 #[cfg(feature = "arrays")]
-pub(crate) use arrays::{Array, Arrays, LabelArray};
+pub(crate) use arrays::{Array, Arrays, Failure, LabelArray};
 pub use columns::{BadRows, Categorical, Class, ColumnOptions, ColumnRef, FeatureDType, Indicators, LabelKind, Missing};
 #[cfg(any(feature = "arrow", feature = "npy"))]
 pub(crate) use counted::Counted;
@@ -59,7 +59,9 @@ pub use importer::{Importer, import, import_if_changed, import_with_progress};
 pub(crate) use importer::{Origin, ReadSource, run};
 #[cfg(any(feature = "images", feature = "arrow", feature = "csv"))]
 pub(crate) use in_order::{NobodyWaits, Outlet, in_order};
-pub(crate) use input::{Input, read_error};
+pub(crate) use input::Input;
+#[cfg(feature = "npy")]
+pub(crate) use input::Packing;
 #[cfg(any(feature = "arrays", feature = "cifar", feature = "images"))]
 pub(crate) use inputs::check_dest;
 #[cfg(feature = "arrays")]

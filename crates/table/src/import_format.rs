@@ -4,55 +4,54 @@ use std::fmt;
 
 use Format::*;
 
-/// A format that can be imported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Format {
-    /// Text of rows: CSV or TSV.
-    Csv,
-    /// Text of svmlight or libsvm.
-    Svmlight,
-    /// A numpy array, .npy, or an archive of arrays, .npz.
-    Npy,
-    /// The files of MNIST.
-    Idx,
-    /// The binary files of CIFAR.
-    Cifar,
-    /// PNG and JPEG files, with one folder per class.
-    Images,
-    /// An Arrow IPC file or stream.
-    Arrow,
-    /// Parquet.
-    Parquet,
+/// Each with the feature that enables reading it, and a description of a source.
+macro_rules! formats {
+    ($($(#[$doc:meta])* $name:ident $feature:literal $description:literal;)*) => {
+        /// A format that can be imported.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Format {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Format {
+            /// Every format.
+            pub const ALL: &[Self] = &[$(Self::$name),*];
+
+            /// The feature of this crate that enables reading it.
+            pub fn feature(self) -> &'static str {
+                match self {
+                    $(Self::$name => $feature,)*
+                }
+            }
+
+            /// Describes a source of this format in words.
+            pub fn description(self) -> &'static str {
+                match self {
+                    $(Self::$name => $description,)*
+                }
+            }
+        }
+    };
 }
 
-impl Format {
-    /// The feature of this crate that enables reading it.
-    pub fn feature(self) -> &'static str {
-        match self {
-            Self::Csv | Self::Svmlight => "csv",
-            Self::Npy => "npy",
-            Self::Idx => "idx",
-            Self::Cifar => "cifar",
-            Self::Images => "images",
-            Self::Arrow => "arrow",
-            Self::Parquet => "parquet",
-        }
-    }
-
-    /// Describes a source of this format in words.
-    pub fn description(self) -> &'static str {
-        match self {
-            Self::Csv => "text of rows",
-            Self::Svmlight => "text of svmlight",
-            Self::Npy => "a numpy array or archive",
-            Self::Idx => "an IDX file",
-            Self::Cifar => "CIFAR's binary version",
-            Self::Images => "a folder or archive of images",
-            Self::Arrow => "Arrow data",
-            Self::Parquet => "a Parquet file",
-        }
-    }
+formats! {
+    /// Text of rows: CSV or TSV.
+    Csv "csv" "text of rows";
+    /// Text of svmlight or libsvm.
+    Svmlight "csv" "text of svmlight";
+    /// A numpy array, .npy, or an archive of arrays, .npz.
+    Npy "npy" "a numpy array or archive";
+    /// The files of MNIST.
+    Idx "idx" "an IDX file";
+    /// The binary files of CIFAR.
+    Cifar "cifar" "CIFAR's binary version";
+    /// PNG and JPEG files, with one folder per class.
+    Images "images" "a folder or archive of images";
+    /// An Arrow IPC file or stream.
+    Arrow "arrow" "Arrow data";
+    /// Parquet.
+    Parquet "parquet" "a Parquet file";
 }
 
 impl fmt::Display for Format {
@@ -152,9 +151,6 @@ settings! {
 }
 
 impl Format {
-    /// Every format.
-    pub const ALL: [Self; 8] = [Csv, Svmlight, Npy, Idx, Cifar, Images, Arrow, Parquet];
-
     /// Whether an import of this format uses an option. [`import`](crate::import) refuses the
     /// [`explicit`](crate::ImportOptions::explicit) options that it does not.
     ///

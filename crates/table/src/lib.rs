@@ -76,8 +76,6 @@ pub use dtype::{DType, Element};
 pub use error::RemoteError;
 #[cfg(feature = "import")]
 pub use error::SourceError;
-#[cfg(feature = "csv")]
-pub use error::SvmlightError;
 pub use error::{Error, ShardMismatch};
 #[cfg(feature = "idx")]
 pub use idx::IdxOptions;

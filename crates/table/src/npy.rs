@@ -1,6 +1,5 @@
 mod header;
 mod import;
-mod literal;
 mod options;
 mod source;
 mod transposed;

@@ -1,7 +1,7 @@
 //! Where the parts of a table are in a file, checked for consistency.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -9,11 +9,11 @@ use brisk_atomic_file::special_file;
 
 use crate::checksum::{BLOCK_BYTES, checksum};
 use crate::dtype::DType;
-use crate::error::Error;
-use crate::error::FormatError;
+use crate::error::{Error, FormatError};
 use crate::format::{CHECKSUMS, Layout, PREFIX_BYTES, TableMetadata, Tensor, header_bytes};
 #[cfg(feature = "remote")]
 use crate::remote::Object;
+use crate::schema::Weights;
 use crate::tensor_names::{LabelsFrom, TensorNames};
 
 /// The parts that rows consist of.
@@ -75,6 +75,10 @@ impl Parts {
     /// The number of labels per row; 1 if the table was opened without labels.
     pub(crate) fn n_labels(&self) -> usize {
         self.labels.as_ref().and_then(|tensor| tensor.shape.get(1)).copied().unwrap_or(1)
+    }
+
+    pub(crate) fn row_weights(&self) -> Weights {
+        if self.weights.is_some() { Weights::Present } else { Weights::Absent }
     }
 
     pub(crate) fn label_dtype(&self) -> DType {
@@ -207,7 +211,7 @@ impl Opened {
     }
 
     pub(crate) fn named(path: &Path, names: &TensorNames) -> Result<Self, Error> {
-        let io = |cause| Error::Io { path: path.to_owned(), action: "read", cause };
+        let io = Error::io(path, "read");
         let mut file = open_file(path)?;
         let n_bytes = file.metadata().map_err(io)?.len();
         let parts = Parts::read(path, n_bytes, names, |range| {
@@ -217,10 +221,6 @@ impl Opened {
         })?;
         Ok(Self { path: path.to_owned(), file, n_bytes, parts })
     }
-
-    pub(crate) fn read_error(&self, cause: io::Error) -> Error {
-        Error::Io { path: self.path.clone(), action: "read", cause }
-    }
 }
 
 /// Opens a regular file; a folder, pipe or device is an error.
@@ -228,7 +228,7 @@ pub(crate) fn open_file(path: &Path) -> Result<File, Error> {
     if let Some(found) = special_file(path) {
         return Err(Error::NotAFile { path: path.to_owned(), found });
     }
-    File::open(path).map_err(|cause| Error::Io { path: path.to_owned(), action: "open", cause })
+    File::open(path).map_err(Error::io(path, "open"))
 }
 
 /// The first bytes of a file, fewer if it is shorter, and the file, which was read up to there.
@@ -236,15 +236,6 @@ pub(crate) fn open_file(path: &Path) -> Result<File, Error> {
 pub(crate) fn first_bytes(path: &Path, n: u64) -> Result<(Vec<u8>, File), Error> {
     let (mut file, mut start) = (open_file(path)?, Vec::new());
     let read = Read::by_ref(&mut file).take(n).read_to_end(&mut start);
-    read.map_err(|cause| Error::Io { path: path.to_owned(), action: "read", cause })?;
+    read.map_err(Error::io(path, "read"))?;
     Ok((start, file))
-}
-
-/// The metadata of the table at `path`, the dtype of its features, and the number of labels per row. Does not read the rows.
-#[cfg(feature = "import")]
-#[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "each importer uses its own part of it"))]
-pub(crate) fn read_metadata(path: &Path) -> Result<(TableMetadata, DType, usize), Error> {
-    let parts = Opened::at(path)?.parts;
-    let n_labels = parts.n_labels();
-    Ok((parts.metadata, parts.features.dtype, n_labels))
 }

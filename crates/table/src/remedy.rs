@@ -104,12 +104,6 @@ pub struct Expected {
     pub remedies: &'static [Remedy],
 }
 
-impl fmt::Display for Expected {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.what, Choice(self.remedies))
-    }
-}
-
 /// Remedies at the end of a message: `; this, that, or the other`.
 pub(crate) struct Choice<'a>(pub(crate) &'a [Remedy]);
 
@@ -134,8 +128,8 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(remedies: &'static [Remedy], expected: &str) {
-        assert_eq!(Expected { what: "a number", remedies }.to_string(), expected);
+    fn check(remedies: &[Remedy], expected: &str) {
+        assert_eq!(format!("a number{}", Choice(remedies)), expected);
     }
 
     #[test]

@@ -111,11 +111,16 @@ impl Schema {
 
     /// Columns are found by their names.
     fn check_names(&self) -> Result<(), Error> {
-        let mut names: Vec<&String> = self.categories.iter().chain(&self.column_names).collect();
-        names.sort_unstable();
-        match names.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(twice) => Err(Error::Schema { problem: format!("two columns are named `{}`; rename one of them", twice[0]) }),
+        match first_twice(self.categories.iter().chain(&self.column_names)) {
+            Some(twice) => Err(Error::Schema { problem: format!("two columns are named `{twice}`; rename one of them") }),
             None => Ok(()),
         }
     }
+}
+
+/// The first of the names, in their order as text, that is given twice.
+pub(crate) fn first_twice<'a>(names: impl IntoIterator<Item = &'a String>) -> Option<&'a String> {
+    let mut names: Vec<&String> = names.into_iter().collect();
+    names.sort_unstable();
+    names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
 }

@@ -18,9 +18,15 @@ impl SourceIdentity {
     pub(crate) fn new(path: &Path, metadata: &Metadata) -> Self {
         let since_1970 = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         Self {
-            file_name: path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+            file_name: file_name(path),
             n_bytes: metadata.len(),
             modified_ns: since_1970.and_then(|time| u64::try_from(time.as_nanos()).ok()).unwrap_or(0),
         }
     }
+}
+
+/// The name of a file, as far as it can be printed.
+#[cfg(feature = "import")]
+pub(crate) fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

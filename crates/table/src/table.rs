@@ -9,8 +9,7 @@ use crate::description::describe;
 use crate::dtype::{DType, Element};
 use crate::error::Error;
 use crate::format::{FEATURES, LABELS, Tensor};
-use crate::map::Access;
-use crate::map::Bytes;
+use crate::map::{Access, Bytes};
 use crate::parts::{Opened, Part, Parts};
 #[cfg(feature = "remote")]
 use crate::remote::{Object, Place, Remote};
@@ -105,7 +104,7 @@ impl Table {
             read = object.read_all(copy);
             Ok::<_, io::Error>(())
         });
-        let bytes = bytes.map_err(|cause| Error::Io { path: path.clone(), action: "keep in memory", cause })?;
+        let bytes = bytes.map_err(Error::io(&path, "keep in memory"))?;
         read?;
         // Blocks were checked when they were read.
         Ok(Self { path, bytes, parts, is_intact: OnceLock::from(()) })
@@ -117,10 +116,10 @@ impl Table {
         load: impl FnOnce(&File, u64) -> io::Result<Bytes>,
     ) -> Result<Self, Error> {
         let opened = Opened::named(path, names)?;
-        let bytes = load(&opened.file, opened.n_bytes).map_err(|source| opened.read_error(source))?;
+        let bytes = load(&opened.file, opened.n_bytes).map_err(Error::io(path, "read"))?;
         // The header was read before; if the file has changed since, the header is not valid for it.
         if bytes.as_slice().len() as u64 != opened.n_bytes {
-            return Err(opened.read_error(io::ErrorKind::UnexpectedEof.into()));
+            return Err(Error::io(path, "read")(io::ErrorKind::UnexpectedEof.into()));
         }
         Ok(Self { path: opened.path, bytes, parts: opened.parts, is_intact: OnceLock::new() })
     }
@@ -185,7 +184,7 @@ impl Table {
     /// # Errors
     /// [`Error::Io`] if the system rejects the hint; the table can still be used.
     pub fn advise(&self, access: Access) -> Result<(), Error> {
-        self.bytes.advise(access).map_err(|cause| Error::Io { path: self.path.clone(), action: "advise on", cause })
+        self.bytes.advise(access).map_err(Error::io(&self.path, "advise on"))
     }
 
     fn check_dtype<T: Element>(&self, name: &'static str, stored: DType) -> Result<(), Error> {

@@ -25,9 +25,8 @@ use crate::dictionary::Dictionary;
 use crate::dtype::{DType, Element};
 use crate::error::Error;
 use crate::format::{self, CATEGORIES, FEATURES, LABELS, MAX_HEADER_BYTES, PADDING, TableMetadata, WEIGHTS};
-use crate::schema::{Schema, Weights};
-use crate::statistics::ColumnStatistics;
-use crate::statistics::Moments;
+use crate::schema::{Schema, Weights, first_twice};
+use crate::statistics::{ColumnStatistics, Moments};
 use brisk_atomic_file::listed;
 
 /// The bytes of rows as they are written to the file, and the codes of their categories.
@@ -92,7 +91,7 @@ impl TableWriter {
         if let Some(found) = special_file(path) {
             return Err(Error::NotAFile { path: path.to_owned(), found });
         }
-        let file = AtomicFile::create(path).map_err(|cause| Error::Write { path: path.to_owned(), written_bytes: 0, cause })?;
+        let file = AtomicFile::create(path).map_err(Error::write(path))?;
         Self::start_in(file, schema, metadata)
     }
 
@@ -100,7 +99,7 @@ impl TableWriter {
     pub(crate) fn create_shard(path: &Path, schema: Schema, metadata: TableMetadata) -> Result<Self, Error> {
         schema.check()?;
         let file = AtomicFile::create_first(path);
-        let file = file.map_err(|cause| Error::Write { path: path.to_owned(), written_bytes: 0, cause })?;
+        let file = file.map_err(Error::write(path))?;
         Self::start_in(file, schema, metadata)
     }
 
@@ -241,10 +240,8 @@ impl TableWriter {
     /// [`Error::Schema`] if a class is named twice.
     pub fn set_classes<S: Into<String>>(&mut self, names: impl IntoIterator<Item = S>) -> Result<(), Error> {
         let names: Vec<String> = names.into_iter().map(Into::into).collect();
-        let mut sorted: Vec<&String> = names.iter().collect();
-        sorted.sort_unstable();
-        if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(Error::Schema { problem: format!("class {:?} is named twice; each has a number of its own", twice[0]) });
+        if let Some(twice) = first_twice(&names) {
+            return Err(Error::Schema { problem: format!("class {twice:?} is named twice; each has a number of its own") });
         }
         self.metadata.classes = names;
         Ok(())

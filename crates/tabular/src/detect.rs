@@ -2,8 +2,8 @@ use std::path::Path;
 
 use brisk_loader::{Fold, RowSource, Subset};
 use brisk_table::{
-    BadRows, Categorical, ColumnKind, ColumnOptions, ColumnRef, ColumnSurvey, CsvOptions, Error as TableError, Format,
-    ImportOptions, ImportWarning, LabelKind, Missing, OddCell, Table, find_numbers, survey_csv_with_progress,
+    BadRows, Categorical, ColumnKind, ColumnOptions, ColumnRef, ColumnSurvey, CsvOptions, Format, ImportOptions, ImportWarning,
+    LabelKind, Missing, OddCell, SourceError, Table, find_numbers, survey_csv_with_progress,
 };
 use brisk_train::Labels;
 
@@ -398,7 +398,9 @@ impl Plan {
     fn new(path: &Path, survey: &Surveyed, options: &DetectOptions, counted: &'static str) -> Result<Self, Error> {
         let surveyed = &survey.columns[..];
         let names: Vec<String> = surveyed.iter().map(|column| column.name.clone()).collect();
-        let find = |name: &String, role: &'static str| ColumnRef::Word(name.clone()).find(path, &names, role);
+        let find = |name: &String, role: &'static str| {
+            ColumnRef::Word(name.clone()).find(&names, role).map_err(|reason| reason.at(path))
+        };
         let others = options.other_targets.iter().map(|name| find(name, "target"));
         let dropped = options.drop.iter().map(|name| find(name, "columns to drop"));
         let dropped = others.chain(dropped).collect::<Result<Vec<_>, _>>()?;
@@ -417,7 +419,7 @@ impl Plan {
         let both = both.or_else(|| dropped.iter().chain(&group).chain(&time).find(|col| is_used(col)));
         if let Some(&both) = both.or(weight.as_ref().filter(|&&weight| weight == target)) {
             let problem = format!("column `{}` is given two roles; choose one", surveyed[both].name);
-            return Err(TableError::ColumnRoles { path: path.to_owned(), problem }.into());
+            return Err(SourceError::ColumnRoles { problem, remedies: &[] }.at(path).into());
         }
         let (mut features, mut text, mut decoded, mut warnings) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let index = &survey.index;

@@ -3,8 +3,8 @@ use std::sync::Arc;
 
 use brisk_loader::RowSource;
 use brisk_table::{
-    Categorical, ColumnOptions, ColumnRef, CsvOptions, Error as TableError, Format, ImportOptions, LabelKind, Missing, Table,
-    survey_csv,
+    Categorical, ColumnOptions, ColumnRef, CsvOptions, Error as TableError, Format, ImportOptions, LabelKind, Missing,
+    SourceError, Table, survey_csv,
 };
 
 use crate::columns::Columns;
@@ -125,22 +125,16 @@ impl TabularModel {
 
 /// The error of an import, in which a decoded column is not one of categories.
 fn of_decoded(error: Error, needed: &Columns) -> Error {
-    let cause = match error {
-        Error::Table(cause) => *cause,
-        other => return other,
-    };
-    match cause {
-        TableError::NoColumn { path, asked, nearest, found, role } => {
-            let decoding = needed.decoded.iter().find(|(name, _)| ColumnRef::from(name.as_str()).to_string() == asked);
-            let role = match decoding {
-                Some((_, Decoding::Number)) => "columns of numbers",
-                Some((_, Decoding::Date)) => "columns of dates",
-                None => role,
-            };
-            TableError::NoColumn { path, role, asked, nearest, found }.into()
+    let Error::Table(cause) = error else { return error };
+    let TableError::Source { path, mut reason } = *cause else { return Error::Table(cause) };
+    if let SourceError::NoColumn { role, asked, .. } = &mut *reason {
+        match needed.decoded.iter().find(|(name, _)| ColumnRef::from(name.as_str()).to_string() == *asked) {
+            Some((_, Decoding::Number)) => *role = "columns of numbers",
+            Some((_, Decoding::Date)) => *role = "columns of dates",
+            None => {}
         }
-        other => other.into(),
     }
+    reason.at(&path).into()
 }
 
 /// The error of a value of a file, with the line in a file of text: those of all cells were not kept.

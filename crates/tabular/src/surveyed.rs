@@ -107,7 +107,8 @@ pub(super) fn survey_typed(
         surveys.insert(survey.name.clone(), survey);
     }
     let names = &report.source_columns;
-    let dropped = drop.iter().map(|word| ColumnRef::Word(word.clone()).find(path, names, "columns to drop"));
+    let dropped =
+        drop.iter().map(|word| ColumnRef::Word(word.clone()).find(names, "columns to drop").map_err(|reason| reason.at(path)));
     let dropped = dropped.collect::<Result<Vec<usize>, _>>()?;
     let is_dropped = |column: &ColumnRef| dropped.iter().any(|&col| *column == ColumnRef::Name(names[col].clone()));
     if let Some((_, error)) = refused.into_iter().find(|(column, _)| !is_dropped(column)) {

@@ -336,7 +336,7 @@ fn images_are_resized_and_converted() {
     refuse(
         &place,
         &["--data", "fruit", "--size", "16"],
-        &["plum/0.png` is 16 × 16 pixels of 1", "choose the channels with `--channels`"],
+        &["plum/0.png`: found 16 × 16 pixels of 1", "choose the channels with `--channels`"],
     );
     let (output, stderr) = place.run("images", &["--data", "fruit", "--size", "16x14", "--channels", "grey", "--epochs", "2"]);
     assert!(output.status.success(), "{stderr}");
@@ -369,7 +369,7 @@ fn images_that_cannot_be_used_are_named() {
     image(&place, "fruit/plum/odd.png", [12, 11], &[100, 20, 120]);
     refuse(&place, &["--data", "fruit"], &["12 × 10 pixels", "`plum/odd.png` is 12 × 11 pixels", "resize them with `--size`"]);
     image(&place, "fruit/plum/odd.png", [12, 10], &[100]);
-    refuse(&place, &["--data", "fruit"], &["`plum/odd.png` is 12 × 10 pixels of 1 channels", "`--channels`"]);
+    refuse(&place, &["--data", "fruit"], &["`plum/odd.png`: found 12 × 10 pixels of 1 channels", "`--channels`"]);
     fs::remove_file(file("plum/odd.png")).expect("it can be removed");
 
     refuse(&place, &["--data", "fruit", "--size", "8"], &["[8, 8, 3]", "at least 9 pixels", "`--size`"]);

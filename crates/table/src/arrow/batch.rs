@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, FixedSizeListArray, RecordBatch};
 
 use super::columns::{Columns, Place};
-use super::values::{Texts, beyond_f64, numbers, texts};
+use super::values::{Numbers, Texts, numbers, texts};
 use crate::import::{BadRows, ChunkLabels, Digits, FeatureRules, Labels, OnMissing, Rejected, RowChunk, expected, minus_offset};
 use crate::remedy::Expected;
 
@@ -45,18 +45,7 @@ struct TextColumns {
 
 type Cell = Result<f32, (String, &'static Expected)>;
 
-/// The numbers of a column, or of all lists in it.
-struct Numbers {
-    values: Vec<Option<f64>>,
-    /// The whole numbers that `f64` rounds, by row.
-    wholes: BTreeMap<usize, i128>,
-}
-
 impl Numbers {
-    fn of(array: &dyn Array) -> Self {
-        Self { values: numbers(array), wholes: beyond_f64(array) }
-    }
-
     /// The number in a row without an offset.
     fn minus(&self, row: usize, offset: f64) -> Option<f64> {
         let exact = self.values[row]?;
@@ -132,7 +121,7 @@ impl<'a> Converter<'a> {
         let roles = &self.columns.roles;
         let (values, row_labels) = values.split_at_mut(roles.rules.n_features());
         for ((value, column), &col) in values.iter_mut().zip(features).zip(&roles.features) {
-            *value = feature(column.values[row], roles.rules.on_missing()).map_err(|(found, expected)| (col, found, expected))?;
+            *value = feature(column.values[row], &roles.rules.on_missing).map_err(|(found, expected)| (col, found, expected))?;
         }
         if self.has_offsets {
             shift(values, features, row, &roles.rules);
@@ -203,9 +192,9 @@ impl<'a> Converter<'a> {
     fn numbers(&self, batch: &RecordBatch, col: usize, lists: &mut BTreeMap<usize, Numbers>) -> Numbers {
         let Place { field, element } = self.columns.places[col];
         let array = self.array(batch, field);
-        let Some(element) = element else { return Numbers::of(array) };
+        let Some(element) = element else { return numbers(array) };
         let array = array.as_fixed_size_list();
-        let of_lists = lists.entry(field).or_insert_with(|| Numbers::of(array.values()));
+        let of_lists = lists.entry(field).or_insert_with(|| numbers(array.values()));
         let len = list_len(array);
         let value = |(row, value): (usize, &Option<f64>)| value.filter(|_| array.is_valid(row));
         let values = of_lists.values.iter().skip(element).step_by(len).enumerate().map(value).collect();

@@ -1,15 +1,12 @@
 //! The columns of a schema and their roles.
 
-use std::path::Path;
-
 use arrow_schema::{DataType, Schema};
 
 use super::values::{is_number, is_text};
-use crate::error::Error;
 use crate::error::SourceError;
-use crate::import::{ColumnOptions, ColumnRef};
-use crate::import::{Like, Roles};
+use crate::import::{ColumnOptions, ColumnRef, Like, Roles};
 use crate::remedy::{Expected, Remedy};
+use crate::schema::first_twice;
 
 /// Where a column is. A field of lists of a fixed size has one column per element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,20 +28,17 @@ pub(super) struct Columns {
 const MAX_LIST: usize = 1 << 19;
 
 impl Columns {
-    /// Finds the columns of `schema`, the schema of the source at `path`.
-    pub(super) fn find(path: &Path, schema: &Schema, options: &ColumnOptions, like: Option<&Like>) -> Result<Self, Error> {
+    /// Finds the columns of a schema.
+    pub(super) fn find(schema: &Schema, options: &ColumnOptions, like: Option<&Like>) -> Result<Self, SourceError> {
         let (mut names, mut places) = (Vec::new(), Vec::new());
         for (index, field) in schema.fields().iter().enumerate() {
             match field.data_type() {
                 DataType::FixedSizeList(_, n) => {
                     let n = usize::try_from(*n).unwrap_or(0);
                     if n > MAX_LIST {
-                        let reason = SourceError::Unsupported {
-                            part: format!("column `{}`", field.name()),
-                            found: format!("has lists of {n}"),
-                            way_out: format!("lists of up to {MAX_LIST} are read"),
-                        };
-                        return Err(reason.at(path));
+                        let (part, way_out) =
+                            (format!("column `{}`", field.name()), format!("lists of up to {MAX_LIST} are read"));
+                        return Err(SourceError::unsupported(part, format!("has lists of {n}"), way_out));
                     }
                     names.extend((0..n).map(|element| format!("{}_{element}", field.name())));
                     places.extend((0..n).map(|element| Place { field: index, element: Some(element) }));
@@ -55,24 +49,17 @@ impl Columns {
                 }
             }
         }
-        let mut sorted: Vec<&String> = names.iter().collect();
-        sorted.sort_unstable();
-        if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-            let reason = SourceError::Malformed {
-                part: "the schema".to_owned(),
-                found: format!("two columns named `{}`", twice[0]),
-                expected: "a name of its own for each; rename one".to_owned(),
-            };
-            return Err(reason.at(path));
+        if let Some(twice) = first_twice(&names) {
+            return Err(SourceError::roles(format!("two columns are named `{twice}`"), &[Remedy::RenameColumn]));
         }
         let options = ColumnOptions { drop: dropped(schema, &names, &places, &options.drop), ..options.clone() };
         let type_of = |col: usize| type_of(schema, places[col]);
         let index = index_columns(schema, &names);
         // Truth values are text in CSV files, too.
         let has_text = |col| is_text(type_of(col)) || *type_of(col) == DataType::Boolean;
-        let roles = Roles::find(path, &names, &options, like, &index, &has_text)?;
+        let roles = Roles::find(&names, &options, like, &index, &has_text)?;
         let columns = Self { roles, places: places.clone() };
-        columns.check_types(&type_of).map_err(|reason| reason.at(path))?;
+        columns.check_types(&type_of)?;
         Ok(columns)
     }
 

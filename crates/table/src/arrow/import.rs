@@ -1,5 +1,6 @@
 //! Writing a table from batches, whichever format they come from.
 
+use std::fmt::Display;
 use std::path::Path;
 
 use arrow_array::RecordBatch;
@@ -8,9 +9,8 @@ use arrow_schema::Schema;
 use super::ArrowOptions;
 use super::batch::{Converted, Converter, Problem};
 use super::columns::Columns;
-use crate::error::Error;
-use crate::error::SourceError;
-use crate::import::{ImportReport, Like, NobodyWaits, Origin, Outlet, Progress, Sink, in_order, n_threads};
+use crate::error::{Error, SourceError};
+use crate::import::{ImportReport, Like, NobodyWaits, Origin, Outlet, Progress, Sink, guarded, in_order, n_threads};
 
 /// The number of feature values that are converted at a time.
 const CHUNK_VALUES: usize = 1 << 18;
@@ -33,7 +33,7 @@ pub(super) type ReadRows = Result<RecordBatch, SourceError>;
 impl<'a> Plan<'a> {
     pub(super) fn new(path: &'a Path, origin: Origin, schema: &Schema, options: &'a ArrowOptions) -> Result<Self, Error> {
         let like = options.columns.like.as_deref().map(Like::with_columns).transpose()?;
-        let columns = Columns::find(path, schema, &options.columns, like.as_ref())?;
+        let columns = Columns::find(schema, &options.columns, like.as_ref()).map_err(|reason| reason.at(path))?;
         Ok(Self { path, options, origin, like, columns })
     }
 
@@ -78,6 +78,11 @@ impl<'a> Plan<'a> {
         let column = format!("column `{}`", self.columns.roles.names[col]);
         SourceError::Value { row: before + row as u64, column, found: found.clone(), expected }.at(self.path)
     }
+}
+
+/// Calls a reader on a part of the file; its errors and panics become those of the source.
+pub(super) fn sound<T, E: Display>(part: &str, expected: &str, read: impl FnOnce() -> Result<T, E>) -> Result<T, SourceError> {
+    guarded(part, read)?.map_err(|error| SourceError::unexpected(part, error.to_string(), expected, &[]))
 }
 
 /// Reports the progress of an import from a source of `total_bytes`.

@@ -9,11 +9,12 @@ use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_schema::ArrowError;
 
 use super::ArrowOptions;
-use super::import::{Plan, ReadRows, report};
+use super::import::{Plan, ReadRows, report, sound};
 use crate::error::Error;
-use crate::error::SourceError;
-use crate::import::{Counted, ImportReport, Input, NobodyWaits, Origin, Progress, guarded, read_error};
+use crate::import::{Counted, ImportReport, Input, NobodyWaits, Origin, Progress};
 use crate::parts::first_bytes;
+
+const EXPECTED: &str = "an Arrow IPC file or stream; if it is one, it is damaged, write it again";
 
 pub(super) fn read(
     path: &Path,
@@ -24,16 +25,16 @@ pub(super) fn read(
 ) -> Result<ImportReport, Error> {
     let (magic, mut file) = first_bytes(path, 6)?;
     if magic == *b"ARROW1" {
-        file.rewind().map_err(read_error(path, "read"))?;
+        file.rewind().map_err(Error::io(path, "read"))?;
         let n_read = Arc::new(AtomicU64::new(0));
         let file = BufReader::new(Counted::<File>::new(file, &n_read));
-        let reader = sound("the schema", || FileReader::try_new(file, None)).map_err(|reason| reason.at(path))?;
+        let reader = sound("the schema", EXPECTED, || FileReader::try_new(file, None)).map_err(|reason| reason.at(path))?;
         let schema = reader.schema();
         return write(&Plan::new(path, origin, &schema, options)?, dest, reader, &n_read, progress);
     }
     let input = Input::open(path)?;
     let bytes = BufReader::new(input.bytes);
-    let reader = sound("the schema", || StreamReader::try_new(bytes, None)).map_err(|reason| reason.at(path))?;
+    let reader = sound("the schema", EXPECTED, || StreamReader::try_new(bytes, None)).map_err(|reason| reason.at(path))?;
     let schema = reader.schema();
     write(&Plan::new(path, origin, &schema, options)?, dest, reader, &input.n_read, progress)
 }
@@ -50,7 +51,7 @@ fn write(
     let feed = |put: &mut dyn FnMut(ReadRows) -> Result<(), NobodyWaits>| {
         for index in 0_u64.. {
             let mut next = || batches.next().map(|batch| batch?.project(&fields)).transpose();
-            let batch = match sound(&format!("batch {index}"), &mut next) {
+            let batch = match sound(&format!("batch {index}"), EXPECTED, &mut next) {
                 Ok(Some(batch)) => batch,
                 Ok(None) => break,
                 Err(reason) => {
@@ -68,13 +69,4 @@ fn write(
     let mut progress = report(progress, total_bytes, || n_read.load(Ordering::Relaxed).min(total_bytes));
     // An error means that the import has ended: then there is nothing left to read.
     plan.write(dest, 1, feed, |batch, put| _ = put(batch), &mut progress)
-}
-
-/// Calls a reader on a part of the file and turns its panics into errors.
-fn sound<T>(part: &str, read: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, SourceError> {
-    guarded(part, read)?.map_err(|error| SourceError::Malformed {
-        part: part.to_owned(),
-        found: error.to_string(),
-        expected: "an Arrow IPC file or stream; if it is one, it is damaged, write it again".to_owned(),
-    })
 }

@@ -19,7 +19,7 @@ use crate::source_identity::SourceIdentity;
 ///
 /// # Errors
 /// [`Error::Source`] for columns of other types, with their names and types; for values that are not valid in their column, with
-/// row and column; for damaged files. [`Error::NoColumn`], [`Error::ColumnRoles`], [`Error::NoRows`], [`Error::Io`],
+/// row and column; for damaged files. [`Error::Io`],
 /// [`Error::Write`]. On `Err`, `dest` is unchanged.
 /// # Examples
 /// ```no_run

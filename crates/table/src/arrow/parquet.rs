@@ -4,17 +4,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
-use parquet::errors::ParquetError;
 
 use super::ArrowOptions;
-use super::import::{Plan, ReadRows, report};
+use super::import::{Plan, ReadRows, report, sound};
 use crate::error::Error;
-use crate::error::SourceError;
-use crate::import::{ImportReport, NobodyWaits, Origin, Progress, guarded};
+use crate::import::{ImportReport, NobodyWaits, Origin, Progress};
 use crate::parts::open_file;
 
 /// How many batches of a row group may wait until those of the previous groups are written: 64 MiB of `f32`.
 const N_WAITING: usize = 64;
+
+const EXPECTED: &str = "a sound Parquet file; it is damaged or of a kind that is not read, write it again";
 
 pub(super) fn read(
     path: &Path,
@@ -24,7 +24,7 @@ pub(super) fn read(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<ImportReport, Error> {
     let file = open_file(path)?;
-    let metadata = sound("the footer", || ArrowReaderMetadata::load(&file, ArrowReaderOptions::default()));
+    let metadata = sound("the footer", EXPECTED, || ArrowReaderMetadata::load(&file, ArrowReaderOptions::default()));
     let metadata = metadata.map_err(|reason| reason.at(path))?;
 
     let total_bytes = origin.source.n_bytes;
@@ -38,44 +38,25 @@ pub(super) fn read(
     };
     let read = |group: usize, put: &mut dyn FnMut(ReadRows) -> Result<(), NobodyWaits>| {
         let part = format!("row group {group}");
-        let reader = sound(&part, || {
-            let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(File::open(path)?, metadata.clone());
-            builder.with_row_groups(vec![group]).with_projection(mask.clone()).with_batch_size(plan.chunk_rows()).build()
-        });
-        // An error means that the import has ended: then the rest need not be read.
-        let mut reader = match reader {
-            Ok(reader) => reader,
-            Err(reason) => {
-                _ = put(Err(reason));
-                return;
-            }
-        };
-        loop {
-            match sound(&part, || reader.next().transpose().map_err(ParquetError::from)) {
-                Ok(None) => break,
-                Ok(Some(batch)) => {
-                    if put(Ok(batch)).is_err() {
-                        return;
-                    }
-                }
-                Err(reason) => {
-                    _ = put(Err(reason));
-                    return;
+        let read = (|| {
+            let mut reader = sound(&part, EXPECTED, || {
+                let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(File::open(path)?, metadata.clone());
+                builder.with_row_groups(vec![group]).with_projection(mask.clone()).with_batch_size(plan.chunk_rows()).build()
+            })?;
+            while let Some(batch) = sound(&part, EXPECTED, || reader.next().transpose())? {
+                // An error means that the import has ended: then the rest need not be read.
+                if put(Ok(batch)).is_err() {
+                    return Ok(());
                 }
             }
+            let n_bytes = metadata.metadata().row_group(group).compressed_size();
+            n_read.fetch_add(u64::try_from(n_bytes).unwrap_or(0), Ordering::Relaxed);
+            Ok(())
+        })();
+        if let Err(reason) = read {
+            _ = put(Err(reason));
         }
-        let n_bytes = metadata.metadata().row_group(group).compressed_size();
-        n_read.fetch_add(u64::try_from(n_bytes).unwrap_or(0), Ordering::Relaxed);
     };
     let mut progress = report(progress, total_bytes, || n_read.load(Ordering::Relaxed).min(total_bytes));
     plan.write(dest, N_WAITING, feed, read, &mut progress)
-}
-
-/// Calls a reader on a part of the file and turns its panics into errors.
-fn sound<T>(part: &str, read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, SourceError> {
-    guarded(part, read)?.map_err(|error| SourceError::Malformed {
-        part: part.to_owned(),
-        found: error.to_string(),
-        expected: "a sound Parquet file; it is damaged or of a kind that is not read, write it again".to_owned(),
-    })
 }

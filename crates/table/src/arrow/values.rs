@@ -53,62 +53,70 @@ macro_rules! for_integer {
     };
 }
 
-/// The values as `f64`, exact except for integers beyond 2⁵³ and decimals, which are rounded; `None` for a missing value.
-pub(super) fn numbers(array: &dyn Array) -> Vec<Option<f64>> {
-    fn of<T: ArrowPrimitiveType>(array: &dyn Array, to: impl Fn(T::Native) -> f64) -> Vec<Option<f64>> {
-        array.as_primitive::<T>().iter().map(|value| value.map(&to)).collect()
+/// The numbers of a column, or of all lists in it.
+pub(super) struct Numbers {
+    /// As `f64`, exact except for integers beyond 2⁵³ and decimals, which are rounded; `None` for a missing value.
+    pub(super) values: Vec<Option<f64>>,
+    /// The whole numbers that `f64` rounds, by row.
+    pub(super) wholes: BTreeMap<usize, i128>,
+}
+
+pub(super) fn numbers(array: &dyn Array) -> Numbers {
+    fn exact(values: Vec<Option<f64>>) -> Numbers {
+        Numbers { values, wholes: BTreeMap::new() }
     }
-    fn decimals<T: DecimalType>(array: &dyn Array) -> Vec<Option<f64>> {
+    fn of<T: ArrowPrimitiveType>(array: &dyn Array, to: impl Fn(T::Native) -> f64) -> Numbers {
+        exact(array.as_primitive::<T>().iter().map(|value| value.map(&to)).collect())
+    }
+    /// Numbers of which some are whole.
+    fn large(numbers: impl Iterator<Item = Option<(f64, Option<i128>)>>) -> Numbers {
+        let mut wholes = BTreeMap::new();
+        let value = |(row, number): (usize, Option<(f64, Option<i128>)>)| {
+            let (value, whole) = number?;
+            wholes.extend(whole.filter(|&whole| value as i128 != whole).map(|whole| (row, whole)));
+            Some(value)
+        };
+        let values = numbers.enumerate().map(value).collect();
+        Numbers { values, wholes }
+    }
+    fn decimals<T: DecimalType>(array: &dyn Array) -> Numbers {
         let decimals: &PrimitiveArray<T> = array.as_primitive::<T>();
-        let number = |row| decimals.is_valid(row).then(|| decimals.value_as_string(row).parse().unwrap_or(f64::NAN));
-        (0..decimals.len()).map(number).collect()
+        large((0..decimals.len()).map(|row| {
+            let text = decimals.is_valid(row).then(|| decimals.value_as_string(row))?;
+            // Those with a fraction are not whole.
+            Some((text.parse().unwrap_or(f64::NAN), text.parse().ok()))
+        }))
     }
     match array.data_type() {
-        DataType::Null => vec![None; array.len()],
-        DataType::Boolean => array.as_boolean().iter().map(|value| value.map(|truth| f64::from(u8::from(truth)))).collect(),
+        DataType::Null => exact(vec![None; array.len()]),
+        DataType::Boolean => {
+            exact(array.as_boolean().iter().map(|value| value.map(|truth| f64::from(u8::from(truth)))).collect())
+        }
         DataType::Float16 => of::<Float16Type>(array, |value| value.to_f64()),
         DataType::Float32 => of::<Float32Type>(array, f64::from),
         DataType::Float64 => of::<Float64Type>(array, |value| value),
+        DataType::Int64 => {
+            large(array.as_primitive::<Int64Type>().iter().map(|value| value.map(|whole| (whole as f64, Some(whole.into())))))
+        }
+        DataType::UInt64 => {
+            large(array.as_primitive::<UInt64Type>().iter().map(|value| value.map(|whole| (whole as f64, Some(whole.into())))))
+        }
         DataType::Decimal32(..) => decimals::<Decimal32Type>(array),
         DataType::Decimal64(..) => decimals::<Decimal64Type>(array),
         DataType::Decimal128(..) => decimals::<Decimal128Type>(array),
         DataType::Decimal256(..) => decimals::<Decimal256Type>(array),
         DataType::Dictionary(..) => {
             let (values, keys) = dictionary(array);
-            let values = numbers(values);
-            keys.into_iter().map(|key| key.and_then(|key| values[key])).collect()
+            let Numbers { values, wholes } = numbers(values);
+            let whole = |(row, key): (usize, &Option<usize>)| Some((row, *wholes.get(&(*key)?)?));
+            Numbers {
+                wholes: keys.iter().enumerate().filter_map(whole).collect(),
+                values: keys.iter().map(|key| key.and_then(|key| values[key])).collect(),
+            }
         }
         dtype => {
             for_integer!(dtype, T => of::<T>(array, |value| value as f64), unreachable!("{dtype} is no number, which was checked"))
         }
-    }
-}
-
-/// The whole numbers that [`numbers`] rounds, by their indices.
-pub(super) fn beyond_f64(array: &dyn Array) -> BTreeMap<usize, i128> {
-    fn of(wholes: impl Iterator<Item = Option<i128>>) -> BTreeMap<usize, i128> {
-        let is_rounded = |whole: &i128| *whole as f64 as i128 != *whole;
-        wholes.enumerate().filter_map(|(at, whole)| Some((at, whole.filter(is_rounded)?))).collect()
-    }
-    fn decimals<T: DecimalType>(array: &dyn Array) -> BTreeMap<usize, i128> {
-        let decimals: &PrimitiveArray<T> = array.as_primitive::<T>();
-        // Those with a fraction are not whole.
-        let whole = |row| decimals.is_valid(row).then(|| decimals.value_as_string(row).parse().ok()).flatten();
-        of((0..decimals.len()).map(whole))
-    }
-    match array.data_type() {
-        DataType::Int64 => of(array.as_primitive::<Int64Type>().iter().map(|value| value.map(i128::from))),
-        DataType::UInt64 => of(array.as_primitive::<UInt64Type>().iter().map(|value| value.map(i128::from))),
-        DataType::Decimal64(..) => decimals::<Decimal64Type>(array),
-        DataType::Decimal128(..) => decimals::<Decimal128Type>(array),
-        DataType::Decimal256(..) => decimals::<Decimal256Type>(array),
-        DataType::Dictionary(..) => {
-            let (values, keys) = dictionary(array);
-            let of_values = beyond_f64(values);
-            let rows = keys.into_iter().enumerate();
-            rows.filter_map(|(row, key)| Some((row, *of_values.get(&key?)?))).collect()
-        }
-        _ => BTreeMap::new(),
     }
 }
 
@@ -163,7 +171,7 @@ pub(super) fn texts(array: &dyn Array) -> Texts {
         }
         dtype => {
             for_integer!(dtype, T => each(array.as_primitive::<T>().iter().map(|value| value.map(|value| value.to_string()))),
-            each(numbers(array).into_iter().map(|value| value.map(|value| value.to_string()))))
+            each(numbers(array).values.into_iter().map(|value| value.map(|value| value.to_string()))))
         }
     }
 }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::options::Facts;
 use super::{CifarLabels, CifarOptions};
-use crate::error::Error;
-use crate::error::SourceError;
+use crate::error::{Error, SourceError};
 use crate::import::{ArchiveEnd, Input, Member, for_each_member, refuse_python_archive, refuse_python_folder};
 use crate::parts::open_file;
 use crate::remedy::{Expected, Remedy};
@@ -33,8 +33,7 @@ enum Place {
 
 impl Batches {
     pub(super) fn find(path: &Path, options: CifarOptions) -> Result<Self, Error> {
-        let io = |cause| Error::Io { path: path.to_owned(), action: "open", cause };
-        let metadata = std::fs::metadata(path).map_err(io)?;
+        let metadata = std::fs::metadata(path).map_err(Error::io(path, "open"))?;
         let mut identity = SourceIdentity::new(path, &metadata);
         let names = options.labels.files(options.set);
         let place = if metadata.is_dir() {
@@ -72,7 +71,7 @@ impl Batches {
 
     /// The names of the classes; empty unless the file has exactly one name per class.
     pub(super) fn class_names(&self, labels: CifarLabels) -> Result<Vec<String>, Error> {
-        let file = labels.names_file();
+        let Facts { names_file: file, n_classes, .. } = labels.facts();
         let text = match &self.place {
             Place::File => None,
             Place::Folder(_) => open_file(&self.path.join(file)).ok().and_then(|file| std::io::read_to_string(file).ok()),
@@ -85,13 +84,13 @@ impl Batches {
                     text = Some(read);
                     Ok(())
                 })
-                .map_err(|cause| Error::Io { path: self.path.clone(), action: "unpack", cause })?;
+                .map_err(Error::io(&self.path, "unpack"))?;
                 text
             }
         };
         let lines = text.as_deref().unwrap_or_default().lines().map(str::trim).filter(|line| !line.is_empty());
         let names: Vec<String> = lines.map(str::to_owned).collect();
-        Ok(if names.len() == usize::from(labels.n_classes()) { names } else { Vec::new() })
+        Ok(if names.len() == usize::from(n_classes) { names } else { Vec::new() })
     }
 
     /// The number of bytes read so far.
@@ -116,16 +115,13 @@ impl Batches {
             return read(self, &path.to_string_lossy(), &mut input.bytes);
         };
         let wanted = names[index];
-        let io = |cause| Error::Io { path: path.clone(), action: "unpack", cause };
-        if let Some(done) = with_member(input.bytes, wanted, |member| Ok(read(self, wanted, member))).map_err(io)? {
+        if let Some(done) =
+            with_member(input.bytes, wanted, |member| Ok(read(self, wanted, member))).map_err(Error::io(&path, "unpack"))?
+        {
             return done;
         }
-        let reason = SourceError::Unexpected {
-            part: "the archive".to_owned(),
-            found: format!("no member `{wanted}`"),
-            expected: EXPECTED.what.to_owned(),
-            remedies: EXPECTED.remedies,
-        };
+        let reason =
+            SourceError::unexpected("the archive", format!("no member `{wanted}`"), EXPECTED.what.to_owned(), EXPECTED.remedies);
         Err(reason.at(&path))
     }
 }
@@ -157,12 +153,12 @@ fn with_member<T>(archive: impl Read, wanted: &str, read: impl FnOnce(&mut dyn R
 fn batch_in(folder: &Path, name: &str) -> Result<PathBuf, Error> {
     let packed = ["", ".xz", ".gz", ".zst"].map(|ending| folder.join(format!("{name}{ending}")));
     packed.into_iter().find(|path| path.is_file()).ok_or_else(|| {
-        let reason = SourceError::Unexpected {
-            part: "the folder".to_owned(),
-            found: format!("no file `{name}`, plain or compressed"),
-            expected: EXPECTED.what.to_owned(),
-            remedies: EXPECTED.remedies,
-        };
+        let reason = SourceError::unexpected(
+            "the folder",
+            format!("no file `{name}`, plain or compressed"),
+            EXPECTED.what.to_owned(),
+            EXPECTED.remedies,
+        );
         reason.at(folder)
     })
 }
@@ -171,7 +167,7 @@ fn batch_in(folder: &Path, name: &str) -> Result<PathBuf, Error> {
 fn is_tar(path: &Path) -> Result<bool, Error> {
     let mut start = Cursor::new([0; 263]);
     let input = Input::open(path)?;
-    let io = |cause| Error::Io { path: path.to_owned(), action: input.action, cause };
+    let io = Error::io(path, input.action);
     let n = std::io::copy(&mut input.bytes.take(263), &mut start).map_err(io)?;
     refuse_python_archive(path, start.get_ref())?;
     Ok(n >= 262 && start.get_ref()[257..262] == *b"ustar")

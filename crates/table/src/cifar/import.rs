@@ -4,12 +4,10 @@ use std::path::Path;
 use super::CifarOptions;
 use super::batches::Batches;
 use crate::dtype::DType;
-use crate::error::Error;
-use crate::error::SourceError;
+use crate::error::{Error, SourceError};
 use crate::import::{ImportReport, Origin, Progress, ReadSource, check_dest};
 use crate::schema::Schema;
-use crate::writer::ImportNotes;
-use crate::writer::TableWriter;
+use crate::writer::{ImportNotes, TableWriter};
 
 /// The number of records read at a time: less than a megabyte.
 const CHUNK_RECORDS: usize = 256;
@@ -48,7 +46,7 @@ impl ReadSource for CifarOptions {
             })?;
         }
         if writer.n_rows() == 0 {
-            return Err(Error::NoRows { path: path.to_owned(), found: "an empty file" });
+            return Err(SourceError::NoRows { found: "an empty file" }.at(path));
         }
         ImportReport::finish(writer, batches.class_names(self.labels)?)
     }
@@ -66,34 +64,34 @@ impl Records {
     /// Reads the next records, which follow `done` others. Returns whether there were any.
     fn read(&mut self, path: &Path, name: &str, from: &mut dyn Read, options: CifarOptions, done: u64) -> Result<bool, Error> {
         let fail = |reason: SourceError| Err(reason.at(path));
-        let n_label_bytes = options.labels.n_bytes();
-        let record_bytes = n_label_bytes + N_CHANNELS * PLANE;
+        let facts = options.labels.facts();
+        let record_bytes = facts.n_bytes + N_CHANNELS * PLANE;
         self.bytes.clear();
         let limit = (CHUNK_RECORDS * record_bytes) as u64;
         let read = from.take(limit).read_to_end(&mut self.bytes);
-        read.map_err(|cause| Error::Io { path: path.to_owned(), action: "read or unpack", cause })?;
+        read.map_err(Error::io(path, "read or unpack"))?;
 
         let (n_records, rest) = (self.bytes.len() / record_bytes, self.bytes.len() % record_bytes);
         if rest != 0 {
-            return fail(SourceError::Unexpected {
-                part: format!("`{name}`, record {}", done + n_records as u64),
-                found: format!("{rest} bytes"),
-                expected: format!("{record_bytes}, the file is cut short or of the other data set"),
-                remedies: options.labels.expected().remedies,
-            });
+            return fail(SourceError::unexpected(
+                format!("`{name}`, record {}", done + n_records as u64),
+                format!("{rest} bytes"),
+                format!("{record_bytes}, the file is cut short or of the other data set"),
+                facts.expected.remedies,
+            ));
         }
         self.pixels.resize(n_records * N_CHANNELS * PLANE, 0);
         self.labels.clear();
         let images = self.pixels.chunks_exact_mut(N_CHANNELS * PLANE);
         for (i, (record, image)) in self.bytes.chunks_exact(record_bytes).zip(images).enumerate() {
-            let (labels, planes) = record.split_at(n_label_bytes);
-            let label = labels[options.labels.index()];
-            if label >= options.labels.n_classes() {
+            let (labels, planes) = record.split_at(facts.n_bytes);
+            let label = labels[facts.index];
+            if label >= facts.n_classes {
                 return fail(SourceError::Value {
                     row: done + i as u64,
                     column: format!("the label in `{name}`"),
                     found: label.to_string(),
-                    expected: options.labels.expected(),
+                    expected: facts.expected,
                 });
             }
             self.labels.push(label);

@@ -51,41 +51,29 @@ pub enum CifarSet {
     Test,
 }
 
-impl CifarLabels {
-    /// The number of label bytes at the start of a record.
-    pub(super) fn n_bytes(self) -> usize {
-        if self == Self::Ten { 1 } else { 2 }
-    }
-
-    /// The index of the label among them.
-    pub(super) fn index(self) -> usize {
-        usize::from(self == Self::Fine)
-    }
-
-    pub(super) fn n_classes(self) -> u8 {
-        match self {
-            Self::Ten => 10,
-            Self::Fine => 100,
-            Self::Coarse => 20,
-        }
-    }
-
+/// What differs between the data sets, and between the labels of CIFAR-100.
+pub(super) struct Facts {
+    /// The number of label bytes at the start of a record, and the index of the label among them.
+    pub(super) n_bytes: usize,
+    pub(super) index: usize,
+    pub(super) n_classes: u8,
     /// The error text for a label beyond the classes.
-    pub(super) fn expected(self) -> &'static Expected {
-        match self {
-            Self::Ten => &Expected { what: "a label of 0 to 9", remedies: &[Remedy::ReadAsCifar100] },
-            Self::Fine => &Expected { what: "a label of 0 to 99", remedies: &[Remedy::ReadAsCifar10] },
-            Self::Coarse => &Expected { what: "a label of 0 to 19", remedies: &[Remedy::ReadAsCifar10] },
-        }
-    }
-
+    pub(super) expected: &'static Expected,
     /// The file with the names of the classes, one per line.
-    pub(super) fn names_file(self) -> &'static str {
-        match self {
-            Self::Ten => "batches.meta.txt",
-            Self::Fine => "fine_label_names.txt",
-            Self::Coarse => "coarse_label_names.txt",
-        }
+    pub(super) names_file: &'static str,
+}
+
+impl CifarLabels {
+    pub(super) fn facts(self) -> Facts {
+        const TEN: Expected = Expected { what: "a label of 0 to 9", remedies: &[Remedy::ReadAsCifar100] };
+        const FINE: Expected = Expected { what: "a label of 0 to 99", remedies: &[Remedy::ReadAsCifar10] };
+        const COARSE: Expected = Expected { what: "a label of 0 to 19", remedies: &[Remedy::ReadAsCifar10] };
+        let (n_bytes, index, n_classes, expected, names_file) = match self {
+            Self::Ten => (1, 0, 10, &TEN, "batches.meta.txt"),
+            Self::Fine => (2, 1, 100, &FINE, "fine_label_names.txt"),
+            Self::Coarse => (2, 0, 20, &COARSE, "coarse_label_names.txt"),
+        };
+        Facts { n_bytes, index, n_classes, expected, names_file }
     }
 
     /// The files of that part, in order.

@@ -45,8 +45,8 @@ impl Chunk {
 #[derive(Debug)]
 pub(crate) enum ChunkError {
     Read(io::Error),
-    /// The chunk's first row does not end.
-    RowTooLong,
+    /// The chunk's first row does not end: the problem.
+    RowTooLong(String),
 }
 
 /// Where chunks end.
@@ -115,7 +115,10 @@ impl<R: Read> Chunks<R> {
                 },
             }
             if wanted >= MAX_ROW_BYTES {
-                return Err(ChunkError::RowTooLong);
+                return Err(ChunkError::RowTooLong(match self.ends {
+                    ChunkEnds::Rows { .. } => too_long(MAX_ROW_BYTES),
+                    ChunkEnds::Lines { .. } => format!("the row has no end within {MAX_ROW_BYTES} bytes; is it of this format?"),
+                }));
             }
             wanted *= 2;
             chunk.make_room(wanted);
@@ -142,4 +145,9 @@ impl<R: Read> Chunks<R> {
         }
         Ok(len)
     }
+}
+
+/// The problem with a row of cells that is longer than this.
+pub(super) fn too_long(limit_bytes: usize) -> String {
+    format!("the row that starts here has no end within {limit_bytes} bytes; is a quote left open?")
 }

@@ -2,18 +2,18 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::path::Path;
 
 use memchr::{memchr, memchr_iter};
 
-use super::chunks::MAX_ROW_BYTES;
+use super::chunks::{MAX_ROW_BYTES, too_long};
 use super::decimal::{Marks, number, number64};
 use super::quotes::cells;
 use super::rows::{SHIFTED, SKIPPED, TEXT};
 use super::text::Position;
 use super::{CsvOptions, Delimiter, Header};
-use crate::error::Error;
+use crate::error::SourceError;
 use crate::import::{Categorical, ImportWarning, Like, Roles, has_leading_zero, is_missing};
+use crate::remedy::Remedy;
 
 /// How to read a file, with all options resolved.
 #[derive(Debug)]
@@ -33,10 +33,10 @@ pub(super) struct Head {
 type Cells<'a> = Vec<Cow<'a, [u8]>>;
 
 impl Head {
-    /// Determines the head from the first `text` of the file at `path`.
-    pub(super) fn find(path: &Path, text: &[u8], options: &CsvOptions, like: Option<&Like>) -> Result<Self, Error> {
+    /// Determines the head from the first `text` of a file.
+    pub(super) fn find(text: &[u8], options: &CsvOptions, like: Option<&Like>) -> Result<Self, SourceError> {
         if let Some(found) = what_else(text) {
-            return Err(Error::NoRows { path: path.to_owned(), found });
+            return Err(SourceError::NoRows { found });
         }
         let bom = if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
         let skipped = bom + lines_end(&text[bom..], options.skip_lines);
@@ -49,34 +49,30 @@ impl Head {
                 (false, 0) => "only blank lines",
                 (false, _) => "nothing after the lines to skip",
             };
-            return Err(Error::NoRows { path: path.to_owned(), found });
+            return Err(SourceError::NoRows { found });
         }
         let marks = Marks { delimiter: delimiter(text, start, options), decimal: options.decimal.mark() };
         if marks.delimiter == marks.decimal || matches!(marks.delimiter, b'"' | b'\n' | b'\r' | b'-' | b'+' | b'.' | b'0'..=b'9')
         {
             let delimiter = char::from(marks.delimiter);
             let problem = format!("{delimiter:?} cannot separate cells, since it occurs in numbers or ends lines; pass another");
-            return Err(Error::ColumnRoles { path: path.to_owned(), problem });
+            return Err(SourceError::roles(problem, &[]));
         }
+        let at = Position { line, byte: start as u64 };
         let Some((first, end)) = cells(text, start, marks.delimiter) else {
-            return Err(Error::RowTooLong {
-                path: path.to_owned(),
-                line,
-                byte: start as u64,
-                limit_bytes: text.len().min(MAX_ROW_BYTES),
-            });
+            return Err(at.line_error(too_long(text.len().min(MAX_ROW_BYTES)), &[]));
         };
         let has_header = match options.header {
             Header::Present => true,
             Header::Absent => false,
-            Header::Auto => is_header(path, line, &first, marks)?,
+            Header::Auto => is_header(at, &first, marks)?,
         };
         let looks_like_names = options.header == Header::Auto && !has_header && are_like_names(&first, &text[end..], marks);
         let warning = looks_like_names.then(|| {
             let cells = first.iter().map(|cell| String::from_utf8_lossy(cell)).collect::<Vec<_>>().join(",");
             ImportWarning::NumbersAsNames { line, cells: shown(cells.as_bytes()) }
         });
-        let names = if has_header { column_names(path, line, &first)? } else { (0..first.len()).map(unnamed).collect() };
+        let names = if has_header { column_names(at, &first)? } else { (0..first.len()).map(unnamed).collect() };
         let header_lines = text[start..end].iter().filter(|&&byte| byte == b'\n').count() as u64;
         let (start, line) = if has_header { (end, line + header_lines) } else { (start, line) };
         let columns = &options.columns;
@@ -87,7 +83,7 @@ impl Head {
         // The index of a data frame is written before its columns, and rarely has a name.
         let n_index = if has_header { first.iter().take_while(|cell| cell.is_empty()).count() } else { 0 };
         let index: Vec<usize> = (0..n_index).collect();
-        let roles = Roles::find(path, &names, columns, like, &index, &|col| has_text[col])?;
+        let roles = Roles::find(&names, columns, like, &index, &|col| has_text[col])?;
         let slots = slots(&roles);
         let start = Position { line, byte: start as u64 };
         Ok(Self { marks, roles, slots, start, has_header, warning })
@@ -138,7 +134,7 @@ fn delimiter(text: &[u8], start: usize, options: &CsvOptions) -> u8 {
     found.or_else(|| CANDIDATES.into_iter().find(occurs)).unwrap_or(b',')
 }
 
-fn is_header(path: &Path, line: u64, first: &Cells<'_>, marks: Marks) -> Result<bool, Error> {
+fn is_header(at: Position, first: &Cells<'_>, marks: Marks) -> Result<bool, SourceError> {
     let is_number = |cell: &Cow<'_, [u8]>| number(cell, marks.decimal).is_some();
     let a_number = first.iter().find(|cell| is_number(cell) && !is_missing(cell));
     let a_text = first.iter().find(|cell| !is_number(cell) && !is_missing(cell));
@@ -147,7 +143,9 @@ fn is_header(path: &Path, line: u64, first: &Cells<'_>, marks: Marks) -> Result<
     }
     match (a_number, a_text) {
         (Some(number), Some(text)) => {
-            Err(Error::HeaderOrRow { path: path.to_owned(), line, number: shown(number), text: shown(text) })
+            let (number, text) = (shown(number), shown(text));
+            let problem = format!("{number:?} is a number and {text:?} is not, so this may be a header or a row");
+            Err(at.line_error(problem, &[Remedy::HeaderPresent, Remedy::HeaderAbsent]))
         }
         (_, text) => Ok(text.is_some()),
     }
@@ -187,16 +185,18 @@ fn are_like_names(first: &Cells<'_>, rest: &[u8], marks: Marks) -> bool {
     first.len() >= FEWEST_COLUMNS && n_rows >= FEWEST_ROWS && ascend(first)
 }
 
-fn column_names(path: &Path, line: u64, first: &Cells<'_>) -> Result<Vec<String>, Error> {
+fn column_names(at: Position, first: &Cells<'_>) -> Result<Vec<String>, SourceError> {
     let mut seen = HashMap::new();
     let mut names = Vec::with_capacity(first.len());
     for (i, cell) in first.iter().enumerate() {
         let Ok(name) = str::from_utf8(cell) else {
-            return Err(Error::HeaderNotUtf8 { path: path.to_owned(), line, col: i + 1, found: shown(cell) });
+            let problem = format!("the name of column {}, {:?}, is not UTF-8", i + 1, shown(cell));
+            return Err(at.line_error(problem, &[Remedy::ConvertText, Remedy::HeaderAbsent]));
         };
         let name = if name.is_empty() { unnamed(i) } else { name.to_owned() };
         if let Some(first) = seen.insert(name.clone(), i) {
-            return Err(Error::DuplicateColumn { path: path.to_owned(), name, first: first + 1, second: i + 1 });
+            let problem = format!("columns {} and {} are both named `{name}`", first + 1, i + 1);
+            return Err(SourceError::roles(problem, &[Remedy::RenameColumn, Remedy::HeaderAbsent]));
         }
         names.push(name);
     }

@@ -6,7 +6,7 @@ use super::head::Head;
 use super::options::Header;
 use super::rows::{RowParser, What};
 use super::text::{Position, Text};
-use crate::error::Error;
+use crate::error::{Error, SourceError};
 use crate::import::{ImportReport, ImportWarning, Like, Origin, Progress, ReadSource, Sink};
 use crate::source_identity::SourceIdentity;
 
@@ -20,13 +20,13 @@ impl ReadSource for CsvOptions {
         let origin = self.origin(path)?;
         let like = self.like().map(Like::with_columns).transpose()?;
         let mut text = Text::open(path)?;
-        let head = Head::find(path, text.peek()?, self, like.as_ref())?;
+        let head = Head::find(text.peek()?, self, like.as_ref()).map_err(|reason| reason.at(path))?;
         text.start_at(head.start, ChunkEnds::Rows { delimiter: head.marks.delimiter });
         let sink = Sink::create(dest, &head.roles, like.as_ref(), origin)?;
         let parser = RowParser::new(&head, self);
         let parse = |chunk: &_, parsed: &mut _| parser.parse(chunk, parsed);
         let found_if_empty = if head.has_header { "a header and no rows" } else { "no rows" };
-        let error_of = |at, what: &_| error_of(at, what, path, &head);
+        let error_of = |at, what: &_| error_of(at, what, &head).at(path);
         let mut report = text.write(sink, self.n_threads, parse, error_of, found_if_empty, progress)?;
         let is_row = head.has_header && self.header == Header::Auto && has_names_as_values(&report, &head.roles.label_names());
         let is_row = is_row.then(|| ImportWarning::ValuesAsNames { cells: head.roles.names.join(",") });
@@ -50,17 +50,17 @@ fn has_names_as_values(report: &ImportReport, label_names: &[String]) -> bool {
 }
 
 /// The error for a bad row.
-fn error_of(Position { line, byte }: Position, what: &What, path: &Path, head: &Head) -> Error {
-    let path = path.to_owned();
+fn error_of(at: Position, what: &What, head: &Head) -> SourceError {
+    let Position { line, byte } = at;
     match what {
         What::Cell { col, found, expected } => {
             let name = head.roles.names[*col].clone();
-            Error::Cell { path, line, byte, col: col + 1, name, found: found.as_str().into(), expected }
+            SourceError::Cell { line, byte, col: col + 1, name, found: found.as_str().into(), expected }
         }
         What::Ragged { found } => {
-            Error::Ragged { path, line, byte, has_header: head.has_header, expected: head.slots.len(), found: *found }
+            SourceError::Ragged { line, byte, has_header: head.has_header, expected: head.slots.len(), found: *found }
         }
-        What::QuoteLeftOpen => Error::QuoteLeftOpen { path, line, byte },
+        What::QuoteLeftOpen => at.line_error("a quote is opened in the row that starts here and never closed".to_owned(), &[]),
     }
 }
 
@@ -73,13 +73,12 @@ mod tests {
     /// Positions in a file of terabytes, where 32-bit counters would overflow.
     #[test]
     fn places_beyond_32_bits() {
-        let path = std::path::Path::new("rows.csv");
-        let head = Head::find(path, b"y,a\n1,2\n", &CsvOptions::default(), None).unwrap();
+        let head = Head::find(b"y,a\n1,2\n", &CsvOptions::default(), None).unwrap();
         let start = Position { line: 5_000_000_000, byte: 9_000_000_000_000 };
         let what =
             What::Cell { col: 1, found: "x".to_owned(), expected: &crate::remedy::Expected { what: "a number", remedies: &[] } };
-        let error = error_of(start + Position { line: 7, byte: 90 }, &what, path, &head);
-        assert_eq!(error.to_string(), "rows.csv, line 5000000007, column 2 (`a`): found \"x\", expected a number");
-        assert!(matches!(error, crate::error::Error::Cell { byte: 9_000_000_000_090, .. }), "{error:?}");
+        let error = error_of(start + Position { line: 7, byte: 90 }, &what, &head);
+        assert_eq!(error.to_string(), "line 5000000007, column 2 (`a`): found \"x\", expected a number");
+        assert!(matches!(error, crate::error::SourceError::Cell { byte: 9_000_000_000_090, .. }), "{error:?}");
     }
 }

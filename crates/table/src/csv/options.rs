@@ -8,9 +8,8 @@ use crate::import::ColumnOptions;
 /// cells are ignored, and quotes follow RFC 4180.
 ///
 /// # Errors
-/// [`Error::Cell`](crate::Error::Cell) and [`Error::Ragged`](crate::Error::Ragged) with file, line, column, what was found and
-/// what was expected, always of the first bad row; [`Error::NoRows`](crate::Error::NoRows),
-/// [`Error::HeaderOrRow`](crate::Error::HeaderOrRow), [`Error::NoColumn`](crate::Error::NoColumn) and similar for a file or
+/// [`Error::Source`](crate::Error::Source) with file, line, column, what was found and what was expected, always of the first bad
+/// row ([`SourceError::Cell`](crate::SourceError::Cell), [`SourceError::Ragged`](crate::SourceError::Ragged)), or for a file or
 /// options that make no table; [`Error::Io`](crate::Error::Io) if the file cannot be read or decompressed;
 /// [`Error::Write`](crate::Error::Write). On `Err`, `dest` is unchanged.
 /// # Examples
@@ -69,8 +68,8 @@ pub enum Decimal {
 /// Whether the first row names the columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Header {
-    /// It does if none of its cells is a number. If only some are numbers, the import returns
-    /// [`Error::HeaderOrRow`](crate::Error::HeaderOrRow).
+    /// It does if none of its cells is a number. If only some are numbers, the import returns an
+    /// error.
     #[default]
     Auto,
     /// It does.

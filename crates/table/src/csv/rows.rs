@@ -312,7 +312,7 @@ impl<'a> RowParser<'a> {
             _ if slot == self.n_features + self.n_labels => &expected::WEIGHT,
             _ if slot >= self.n_features => &expected::LABEL,
             Some(value) if value.is_infinite() => {
-                if *self.roles.rules.on_missing() == OnMissing::Keep {
+                if self.roles.rules.on_missing == OnMissing::Keep {
                     row[slot] = value;
                     return Ok(end - at);
                 }
@@ -320,7 +320,7 @@ impl<'a> RowParser<'a> {
             }
             None if !self.roles.rules.is_missing(&content) => &expected::NUMBER,
             _ => {
-                if *self.roles.rules.on_missing() != OnMissing::Error {
+                if self.roles.rules.on_missing != OnMissing::Error {
                     row[slot] = f32::NAN;
                     return Ok(end - at);
                 }

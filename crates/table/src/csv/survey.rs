@@ -9,15 +9,14 @@ mod thousands;
 use std::borrow::Cow;
 use std::path::Path;
 
-use found::Wanted;
-
 use super::chunks::{Chunk, ChunkEnds};
+use super::decimal::number64;
 use super::head::Head;
 use super::quotes::{cell_content, cell_end};
 use super::text::{Parsed, Text, n_lines};
 use super::{CsvOptions, Decimal};
-use crate::error::Error;
-use crate::import::{Categorical, ColumnOptions, ColumnRef, Indicators, LabelKind};
+use crate::error::{Error, SourceError};
+use crate::import::{ColumnOptions, ColumnRef, LabelKind};
 
 pub use column::{ColumnKind, ColumnSurvey, OddCell};
 pub use found::FoundNumbers;
@@ -39,7 +38,7 @@ pub struct Survey {
 /// of columns are ignored.
 ///
 /// # Errors
-/// [`Error::Io`], [`Error::NoRows`], [`Error::HeaderOrRow`] and similar, as [`CsvOptions`](crate::CsvOptions).
+/// [`Error::Io`], [`Error::Source`] and similar, as [`CsvOptions`](crate::CsvOptions).
 /// # Cost
 /// Parses the file once, on all cores. Memory: a few megabytes per core.
 /// # Examples
@@ -87,7 +86,7 @@ pub fn survey_csv_with_progress(
 /// lines. The file is read as by [`survey_csv`].
 ///
 /// # Errors
-/// As for [`survey_csv`]; [`Error::NoColumn`].
+/// As for [`survey_csv`]; [`SourceError::NoColumn`].
 /// # Examples
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -107,20 +106,24 @@ pub fn find_numbers(
 ) -> Result<FoundNumbers, Error> {
     let path = source.as_ref();
     // The column is known once the head is.
-    let find = |head: &Head| column.find(path, &head.roles.names, "column to look at");
+    let find = |head: &Head| column.find(&head.roles.names, "column to look at");
     let decimal = options.decimal.mark();
     let new = |head: &Head| (find(head), FoundNumbers::default());
-    let add = |(column, found): &mut (Result<usize, Error>, FoundNumbers), cells: &Cells<'_>| {
+    let add = |(column, found): &mut (Result<usize, SourceError>, FoundNumbers), cells: &Cells<'_>| {
         if let Ok(column) = *column {
-            let wanted = Wanted { is_wanted: &is_wanted, decimal };
-            found.add(&cells.content(column), wanted, || cells.line(column));
+            let cell = cells.content(column);
+            if number64(&cell, decimal).is_some_and(&is_wanted) {
+                found.add(&cell, || cells.line(column));
+            }
         }
     };
-    let merge = |(_, found): &mut (Result<usize, Error>, FoundNumbers), later: &(Result<usize, Error>, FoundNumbers), line| {
+    let merge = |(_, found): &mut (Result<usize, SourceError>, FoundNumbers),
+                 later: &(Result<usize, SourceError>, FoundNumbers),
+                 line| {
         found.merge(&later.1, line);
     };
     let (_, (column, found), _) = scan(path, options, &mut |_| (), new, add, merge)?;
-    column.map(|_| found)
+    column.map(|_| found).map_err(|reason| reason.at(path))
 }
 
 /// Reads all rows. `new` makes an empty result for a part of them, `add` adds a row, and `merge` adds the result for later rows,
@@ -133,19 +136,10 @@ fn scan<T: Send>(
     add: impl Fn(&mut T, &Cells<'_>) + Sync,
     merge: impl Fn(&mut T, &T, u64),
 ) -> Result<(u64, T, Head), Error> {
-    let columns = ColumnOptions {
-        label_kind: LabelKind::Absent,
-        features: None,
-        offsets: Vec::new(),
-        weight: None,
-        drop: Vec::new(),
-        categorical: Categorical::No,
-        indicators: Indicators::No,
-        like: None,
-        ..options.columns.clone()
-    };
+    let keep_index = options.columns.keep_index;
+    let columns = ColumnOptions { label_kind: LabelKind::Absent, keep_index, ..ColumnOptions::default() };
     let mut text = Text::open(path)?;
-    let head = Head::find(path, text.peek()?, &CsvOptions { columns, ..options.clone() }, None)?;
+    let head = Head::find(text.peek()?, &CsvOptions { columns, ..options.clone() }, None).map_err(|reason| reason.at(path))?;
     let delimiter = head.marks.delimiter;
     text.start_at(head.start, ChunkEnds::Rows { delimiter });
 

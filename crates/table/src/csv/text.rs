@@ -7,11 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 
-use super::chunks::{Chunk, ChunkEnds, ChunkError, Chunks, MAX_ROW_BYTES};
-use crate::error::Error;
-use crate::import::{
-    ImportReport, Input, NobodyWaits, Outlet, Progress, Rejected, RowChunk, Sink, in_order, n_threads, read_error,
-};
+use super::chunks::{Chunk, ChunkEnds, ChunkError, Chunks};
+use crate::error::{Error, SourceError};
+use crate::import::{ImportReport, Input, NobodyWaits, Outlet, Progress, Rejected, RowChunk, Sink, in_order, n_threads};
+use crate::remedy::Remedy;
 
 /// A position in decompressed text, or within a chunk of it, and the length of a chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -27,6 +26,13 @@ impl Add for Position {
 
     fn add(self, other: Self) -> Self {
         Self { line: self.line + other.line, byte: self.byte + other.byte }
+    }
+}
+
+impl Position {
+    /// The error for the line there.
+    pub(crate) fn line_error(self, problem: String, remedies: &'static [Remedy]) -> SourceError {
+        SourceError::Line { line: self.line, byte: self.byte, problem, remedies }
     }
 }
 
@@ -66,7 +72,7 @@ impl<'a> Text<'a> {
 
     /// The start of the text, as [`Chunks::peek`] returns it.
     pub(crate) fn peek(&mut self) -> Result<&[u8], Error> {
-        self.chunks.peek().map_err(read_error(self.path, self.action))
+        self.chunks.peek().map_err(Error::io(self.path, self.action))
     }
 
     /// Drops the peeked text before `at`; from there on, chunks end as `ends` says.
@@ -80,7 +86,7 @@ impl<'a> Text<'a> {
     /// and the number of bytes of the file read so far; its first error ends everything.
     ///
     /// # Errors
-    /// Those of `take`; [`Error::Io`]; [`Error::RowTooLong`].
+    /// Those of `take`; [`Error::Io`]; [`Error::Source`].
     pub(crate) fn parse<T: Send, R: Send>(
         self,
         threads: usize,
@@ -122,11 +128,8 @@ impl<'a> Text<'a> {
         };
         in_order(feed, n_threads, 1, work, move |job: Job<Parsed<T, R>>| {
             let mut slot = job.map_err(|error| match error {
-                ChunkError::Read(cause) => read_error(path, action)(cause),
-                ChunkError::RowTooLong => {
-                    let Position { line, byte } = at;
-                    Error::RowTooLong { path: path.to_owned(), line, byte, limit_bytes: MAX_ROW_BYTES }
-                }
+                ChunkError::Read(cause) => Error::io(path, action)(cause),
+                ChunkError::RowTooLong(problem) => at.line_error(problem, &[]).at(path),
             })?;
             take(&mut slot.parsed, at, n_read.load(Ordering::Relaxed))?;
             at = at + slot.parsed.len;

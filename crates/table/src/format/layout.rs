@@ -1,6 +1,10 @@
 use std::ops::Range;
 
-use super::json::{Claims, TensorClaim};
+use serde_core::de::Error as _;
+use serde_json::Value;
+
+use super::metadata::strings_of;
+use super::unique_json::Unique;
 use super::{MAX_HEADER_BYTES, MAX_RANK, PREFIX_BYTES};
 use crate::dtype::DType;
 use crate::error::FormatError;
@@ -10,7 +14,7 @@ use crate::error::FormatError;
 pub struct Layout {
     /// The tensors in the order of their bytes.
     pub tensors: Vec<Tensor>,
-    /// The strings of `__metadata__`, in the order of the header.
+    /// The strings of `__metadata__`, sorted by their keys.
     pub metadata: Vec<(String, String)>,
     /// The byte of the file at which the first tensor starts.
     pub data_start: usize,
@@ -69,10 +73,16 @@ impl Layout {
     /// # Ok::<(), brisk_table::format::FormatError>(())
     /// ```
     pub fn parse(header: &[u8], file_bytes: u64) -> Result<Self, FormatError> {
-        let claims: Claims = serde_json::from_slice(header).map_err(FormatError::Json)?;
+        let Unique(claims) = serde_json::from_slice(header).map_err(FormatError::Json)?;
+        let Value::Object(mut claims) = claims else { return Err(invalid("it is not an object of tensors by name".to_owned())) };
+        let metadata = match claims.remove("__metadata__") {
+            Some(metadata) => {
+                strings_of(metadata).ok_or_else(|| invalid("`__metadata__` is not an object of strings".to_owned()))?
+            }
+            None => Vec::new(),
+        };
         let data_start = PREFIX_BYTES + header.len();
-        let mut tensors =
-            claims.tensors.into_iter().map(|(name, claim)| check_tensor(name, claim)).collect::<Result<Vec<_>, _>>()?;
+        let mut tensors = claims.into_iter().map(|(name, claim)| check_tensor(name, &claim)).collect::<Result<Vec<_>, _>>()?;
         tensors.sort_by_key(|tensor| (tensor.range.start, tensor.range.end));
 
         let mut end = 0;
@@ -91,7 +101,7 @@ impl Layout {
             // Cannot overflow: the last tensor ends at the end of the file.
             tensor.range = tensor.range.start + data_start..tensor.range.end + data_start;
         }
-        Ok(Self { tensors, metadata: claims.metadata, data_start })
+        Ok(Self { tensors, metadata, data_start })
     }
 
     /// The tensor of that name.
@@ -101,20 +111,35 @@ impl Layout {
 }
 
 /// Checks that shape, dtype and range are consistent; `range` is still counted from the end of the header.
-fn check_tensor(name: String, claim: TensorClaim) -> Result<Tensor, FormatError> {
-    let Some(dtype) = DType::from_name(&claim.dtype) else {
-        return Err(FormatError::UnknownDType { tensor: name, found: claim.dtype });
+fn check_tensor(name: String, claim: &Value) -> Result<Tensor, FormatError> {
+    let wrong = |field: &str| invalid(format!("tensor `{name}`: `{field}` is missing or invalid"));
+    let counts = |field: &str| {
+        let counts = claim[field].as_array().and_then(|counts| counts.iter().map(Value::as_u64).collect::<Option<Vec<u64>>>());
+        counts.ok_or_else(|| wrong(field))
     };
-    let Some((shape, n_bytes)) = checked_shape(&claim.shape, dtype) else {
-        return Err(FormatError::ShapeTooLarge { tensor: name, shape: claim.shape });
+    let found = claim["dtype"].as_str().ok_or_else(|| wrong("dtype"))?;
+    let claimed = counts("shape")?;
+    let [start, end] = <[u64; 2]>::try_from(counts("data_offsets")?).map_err(|_| wrong("data_offsets"))?;
+    let is_unknown = |field: &&String| !["dtype", "shape", "data_offsets"].contains(&field.as_str());
+    if let Some(field) = claim.as_object().and_then(|fields| fields.keys().find(is_unknown)) {
+        return Err(invalid(format!("tensor `{name}` has an unknown field `{field}`")));
+    }
+    let Some(dtype) = DType::from_name(found) else {
+        return Err(FormatError::UnknownDType { tensor: name, found: found.to_owned() });
     };
-    let [start, end] = claim.offsets;
+    let Some((shape, n_bytes)) = checked_shape(&claimed, dtype) else {
+        return Err(FormatError::ShapeTooLarge { tensor: name, shape: claimed });
+    };
     match (usize::try_from(start), usize::try_from(end)) {
         (Ok(first), Ok(last)) if first.checked_add(n_bytes) == Some(last) => {
             Ok(Tensor { name, dtype, shape, range: first..last })
         }
         _ => Err(FormatError::RangeDisagrees { tensor: name, dtype, shape, expected: n_bytes as u64, start, end }),
     }
+}
+
+fn invalid(problem: String) -> FormatError {
+    FormatError::Json(serde_json::Error::custom(problem))
 }
 
 /// The shape as `usize`, and its number of bytes; `None` if that overflows.

@@ -86,11 +86,11 @@ impl TableMetadata {
             None => return Ok(Self::default()),
         }
         let n_cols: usize = row_shape.iter().product();
-        let column_names = match entry("columns") {
-            Some(text) => parse_columns(text, n_cols)?,
-            None => Vec::new(),
-        };
         let names = |key| entry(key).map_or(Ok(Vec::new()), |text| parse_names(key, text));
+        let column_names = names("columns")?;
+        if entry("columns").is_some() && column_names.len() != n_cols {
+            return Err(wrong("columns", format!("names {} columns, `features` has {n_cols}", column_names.len())));
+        }
         let indicators = names(INDICATORS)?;
         let Some(n_features) = n_cols.checked_sub(indicators.len()) else {
             return Err(wrong(INDICATORS, format!("names {} columns, `features` has {n_cols} in all", indicators.len())));
@@ -102,9 +102,9 @@ impl TableMetadata {
             imputed: entry(IMPUTED).map(|text| parse_imputed(text, n_features)).transpose()?,
             indicators,
             settings: entry(SETTINGS).map_or(Ok(RecordedSettings::default()), RecordedSettings::parse)?,
-            label_names: match (entry(LABEL), entry(LABEL_NAMES)) {
-                (Some(name), _) => vec![name.to_owned()],
-                (None, text) => text.map_or(Ok(Vec::new()), |text| parse_names(LABEL_NAMES, text))?,
+            label_names: match entry(LABEL) {
+                Some(name) => vec![name.to_owned()],
+                None => names(LABEL_NAMES)?,
             },
             dictionaries: parse_dictionaries(entry(DICTIONARIES).unwrap_or("[]"), n_categories)?,
             statistics: entry("statistics").map(|text| parse_statistics(text, n_statistics(row_shape))).transpose()?,
@@ -130,22 +130,29 @@ fn encode_statistics(statistics: &[ColumnStatistics]) -> Value {
 fn parse_statistics(text: &str, n: usize) -> Result<Vec<ColumnStatistics>, FormatError> {
     const KEY: &str = "statistics";
     let value = parse_json(KEY, text)?;
-    let array = |name: &str| {
-        let array = value[name].as_array().filter(|array| array.len() == n);
-        array.ok_or_else(|| wrong(KEY, format!("`{name}` is not an array of {n}, one for each column or channel")))
+    let counts = items(KEY, &value["count"], n, "`count` is", "column or channel")?;
+    let numbers = |name: &str| numbers(KEY, &value[name], n, &format!("`{name}` is"), "column or channel");
+    let (mean, std, min, max) = (numbers("mean")?, numbers("std")?, numbers("min")?, numbers("max")?);
+    let column = |(col, count): (usize, &Value)| {
+        let count = count.as_u64().ok_or_else(|| wrong(KEY, format!("{count} is not a count")))?;
+        Ok(ColumnStatistics { count, mean: mean[col], std: std[col], min: min[col], max: max[col] })
     };
-    let (count, mean, std, min, max) = (array("count")?, array("mean")?, array("std")?, array("min")?, array("max")?);
+    counts.iter().enumerate().map(column).collect()
+}
+
+/// The items of an array of `n`, one for each `of`.
+fn items<'a>(key: &'static str, array: &'a Value, n: usize, what: &str, of: &str) -> Result<&'a [Value], FormatError> {
+    let items = array.as_array().filter(|array| array.len() == n);
+    items.map(Vec::as_slice).ok_or_else(|| wrong(key, format!("{what} not an array of {n}, one for each {of}")))
+}
+
+/// Such items as numbers; NaN is null in JSON.
+fn numbers(key: &'static str, array: &Value, n: usize, what: &str, of: &str) -> Result<Vec<f64>, FormatError> {
     let number = |value: &Value| match value {
         Value::Null => Ok(f64::NAN),
-        value => value.as_f64().ok_or_else(|| wrong(KEY, format!("{value} is not a number"))),
+        value => value.as_f64().ok_or_else(|| wrong(key, format!("{value} is not a number"))),
     };
-    (0..n)
-        .map(|col| {
-            let count = count[col].as_u64().ok_or_else(|| wrong(KEY, format!("{} is not a count", count[col])))?;
-            let [mean, std, min, max] = [mean, std, min, max].map(|array| number(&array[col]));
-            Ok(ColumnStatistics { count, mean: mean?, std: std?, min: min?, max: max? })
-        })
-        .collect()
+    items(key, array, n, what, of)?.iter().map(number).collect()
 }
 
 fn encode_dictionaries(dictionaries: &[Dictionary]) -> Value {
@@ -154,9 +161,7 @@ fn encode_dictionaries(dictionaries: &[Dictionary]) -> Value {
 
 fn parse_dictionaries(text: &str, n_categories: usize) -> Result<Vec<Dictionary>, FormatError> {
     let value = parse_json(DICTIONARIES, text)?;
-    let Some(dictionaries) = value.as_array().filter(|array| array.len() == n_categories) else {
-        return Err(wrong(DICTIONARIES, format!("is not an array of {n_categories}, one for each column of `categories`")));
-    };
+    let dictionaries = items(DICTIONARIES, &value, n_categories, "is", "column of `categories`")?;
     let parse = |dictionary: &Value| {
         let name = dictionary["name"].as_str().ok_or_else(|| wrong(DICTIONARIES, "a `name` is not a string".to_owned()))?;
         let values = strings(&dictionary["values"])
@@ -166,30 +171,14 @@ fn parse_dictionaries(text: &str, n_categories: usize) -> Result<Vec<Dictionary>
     dictionaries.iter().map(parse).collect()
 }
 
-fn parse_columns(text: &str, n_cols: usize) -> Result<Vec<String>, FormatError> {
-    const KEY: &str = "columns";
-    let names = parse_names(KEY, text)?;
-    if names.len() != n_cols {
-        return Err(wrong(KEY, format!("names {} columns, `features` has {n_cols}", names.len())));
-    }
-    Ok(names)
-}
-
 fn parse_names(key: &'static str, text: &str) -> Result<Vec<String>, FormatError> {
     strings(&parse_json(key, text)?).ok_or_else(|| wrong(key, "is not an array of strings".to_owned()))
 }
 
 fn parse_imputed(text: &str, n_features: usize) -> Result<Vec<f32>, FormatError> {
-    let value = parse_json(IMPUTED, text)?;
-    let Some(values) = value.as_array().filter(|array| array.len() == n_features) else {
-        return Err(wrong(IMPUTED, format!("is not an array of {n_features}, one for each feature but the indicators")));
-    };
-    let number = |value: &Value| match value {
-        Value::Null => Ok(f32::NAN),
-        // The nearest `f32` is the one that was written, since `f64` represents every `f32` exactly.
-        value => value.as_f64().map(|x| x as f32).ok_or_else(|| wrong(IMPUTED, format!("{value} is not a number"))),
-    };
-    values.iter().map(number).collect()
+    let values = numbers(IMPUTED, &parse_json(IMPUTED, text)?, n_features, "is", "feature but the indicators")?;
+    // The nearest `f32` is the one that was written, since `f64` represents every `f32` exactly.
+    Ok(values.into_iter().map(|x| x as f32).collect())
 }
 
 fn parse_source(text: &str) -> Result<SourceIdentity, FormatError> {
@@ -198,6 +187,13 @@ fn parse_source(text: &str) -> Result<SourceIdentity, FormatError> {
     let number = |name: &str| value[name].as_u64().ok_or_else(|| wrong(KEY, format!("`{name}` is not a count")));
     let file_name = value["file_name"].as_str().ok_or_else(|| wrong(KEY, "`file_name` is not a string".to_owned()))?;
     Ok(SourceIdentity { file_name: file_name.to_owned(), n_bytes: number("n_bytes")?, modified_ns: number("modified_ns")? })
+}
+
+/// The entries of an object of strings.
+pub(super) fn strings_of(object: Value) -> Option<Vec<(String, String)>> {
+    let Value::Object(object) = object else { return None };
+    let entry = |(key, value)| if let Value::String(value) = value { Some((key, value)) } else { None };
+    object.into_iter().map(entry).collect()
 }
 
 pub(super) fn strings(value: &Value) -> Option<Vec<String>> {

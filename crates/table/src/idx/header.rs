@@ -1,8 +1,8 @@
-use std::io::{self, Read};
+use std::io::Read;
 
 use crate::dtype::DType;
 use crate::error::SourceError;
-use crate::import::{ByteOrder, Numbers};
+use crate::import::{ByteOrder, Failure, Numbers};
 
 /// The contents of an IDX header: `0 0 TYPE RANK`, then a big-endian `u32` per dimension.
 #[derive(Debug, PartialEq, Eq)]
@@ -13,9 +13,9 @@ pub(super) struct Header {
 
 impl Header {
     /// Reads the header of the file called `name`.
-    pub(super) fn read(name: &str, from: &mut dyn Read) -> io::Result<Result<Self, SourceError>> {
+    pub(super) fn read(name: &str, from: &mut dyn Read) -> Result<Self, Failure> {
         let malformed = |found: String, expected: &str| {
-            Ok(Err(SourceError::Malformed { part: format!("the header of `{name}`"), found, expected: expected.to_owned() }))
+            Err(SourceError::unexpected(format!("the header of `{name}`"), found, expected, &[]).into())
         };
         let mut start = Vec::new();
         from.take(4).read_to_end(&mut start)?;
@@ -37,6 +37,6 @@ impl Header {
         if rank == 0 || dimensions.len() < 4 * usize::from(rank) {
             return malformed(format!("{} of {rank} dimensions", shape.len()), "one dimension or more, all of them there");
         }
-        Ok(Ok(Self { numbers: Numbers { dtype, byte_order: ByteOrder::Big }, shape }))
+        Ok(Self { numbers: Numbers { dtype, byte_order: ByteOrder::Big }, shape })
     }
 }

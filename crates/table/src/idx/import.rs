@@ -3,14 +3,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use super::header::Header;
-use crate::error::Error;
-use crate::error::SourceError;
+use crate::error::{Error, SourceError};
 use crate::import::{
     Array, Arrays, ImportReport, Input, LabelArray, LabelMap, Like, NotFinite, Origin, Progress, ReadSource, check_dest,
 };
 use crate::parts::open_file;
 use crate::remedy::Remedy;
-use crate::source_identity::SourceIdentity;
+use crate::source_identity::{SourceIdentity, file_name};
 
 /// How to read a pair of IDX files, the format of MNIST.
 ///
@@ -95,9 +94,7 @@ impl ReadSource for IdxOptions {
 
 fn array(path: &Path, mut from: Box<dyn Read + Send>) -> Result<Array<'static>, Error> {
     let name = file_name(path);
-    let io = |cause| Error::Io { path: path.to_owned(), action: "read or unpack", cause };
-    let header = Header::read(&name, &mut from).map_err(io)?;
-    let Header { numbers, shape } = header.map_err(|reason| reason.at(path))?;
+    let Header { numbers, shape } = Header::read(&name, &mut from).map_err(|failure| failure.into_error(path))?;
     let (n_rows, row_shape) = (u64::from(shape[0]), shape[1..].iter().map(|&dimension| dimension as usize).collect());
     Ok(Array { name, numbers, n_rows, row_shape, bytes: from })
 }
@@ -107,17 +104,13 @@ fn labels_beside(path: &Path) -> Result<PathBuf, Error> {
     let name = file_name(path);
     let found = path.with_file_name(name.replace("images", "labels").replace("idx3", "idx1"));
     if found == path || !found.is_file() {
-        let reason = SourceError::Unexpected {
-            part: format!("`{name}`"),
-            found: "no file of labels in its folder".to_owned(),
-            expected: "one that is named after it".to_owned(),
-            remedies: &[Remedy::NameLabelsFile],
-        };
+        let reason = SourceError::unexpected(
+            format!("`{name}`"),
+            "no file of labels in its folder",
+            "one that is named after it",
+            &[Remedy::NameLabelsFile],
+        );
         return Err(reason.at(path));
     }
     Ok(found)
-}
-
-fn file_name(path: &Path) -> String {
-    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }

@@ -3,7 +3,7 @@
 use super::exif::Stored;
 use super::options::{Channels, ImagesOptions, Orientation};
 use super::resize::resized_to_fill;
-use super::samples::{Depth, Samples};
+use super::samples::Samples;
 use super::{jpeg, png};
 
 /// The longest side of an image that is read, and of one that is written.
@@ -72,9 +72,9 @@ pub(super) fn decode(file: &[u8], options: &ImagesOptions, expected: Option<Shap
         [0xff, 0xd8, 0xff, ..] => jpeg::open(file)?,
         _ => return Err(NoImage::OtherFormat),
     };
-    let n_channels = match (options.channels, image.samples.depth) {
-        (Channels::AsStored, Depth::Eight) => image.samples.n_channels,
-        (Channels::AsStored, Depth::Sixteen) => return Err(NoImage::TooDeep(image.samples)),
+    let n_channels = match (options.channels, image.samples.n_bytes) {
+        (Channels::AsStored, 1) => image.samples.n_channels,
+        (Channels::AsStored, _) => return Err(NoImage::TooDeep(image.samples)),
         (Channels::Grey, _) => 1,
         (Channels::Rgb, _) => 3,
         (Channels::Rgba, _) => 4,

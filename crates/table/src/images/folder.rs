@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use brisk_atomic_file::{FileId, listed};
 
 use super::tree::{Classes, Tree, visible};
-use crate::error::Error;
-use crate::error::SourceError;
+use crate::error::{Error, SourceError};
 use crate::import::{ArchiveEnd, Input, Like, Member, for_each_member};
 use crate::source_identity::SourceIdentity;
 
@@ -66,7 +65,7 @@ impl Listing {
             }
             Ok(true)
         });
-        read.map_err(|cause| Error::Io { path: path.to_owned(), action: UNPACK, cause })?;
+        read.map_err(Error::io(path, UNPACK))?;
         Self::new(path, &tree, Vec::new(), input.source, like)
     }
 
@@ -75,16 +74,16 @@ impl Listing {
         let classes = match like {
             None => names,
             Some(like) => {
-                if let Some(other) = names.iter().find(|name| !like.classes.contains(name)) {
-                    let reason = SourceError::Unexpected {
-                        part: "the source".to_owned(),
-                        found: format!("a folder `{other}`"),
-                        expected: format!("only the classes of the table to match: {}", listed(&like.classes)),
-                        remedies: &[],
-                    };
+                if let Some(other) = names.iter().find(|name| !like.metadata.classes.contains(name)) {
+                    let reason = SourceError::unexpected(
+                        "the source",
+                        format!("a folder `{other}`"),
+                        format!("only the classes of the table to match: {}", listed(&like.metadata.classes)),
+                        &[],
+                    );
                     return Err(reason.at(path));
                 }
-                like.classes.clone()
+                like.metadata.classes.clone()
             }
         };
         let labels = classes.iter().cloned().zip(0..).collect();
@@ -109,7 +108,7 @@ fn walk(
     each: &mut dyn FnMut(&Path, &fs::Metadata) -> bool,
 ) -> Result<(), Error> {
     let folder = root.join(path);
-    let list = |cause| Error::Io { path: folder.clone(), action: "list", cause };
+    let list = Error::io(&folder, "list");
     let id = FileId::of(&folder).map_err(list)?;
     if above.contains(&id) {
         return Err(list(io::Error::other("it is a link to a folder that contains it")));
@@ -145,7 +144,7 @@ pub(super) fn read_file(from: impl Read) -> io::Result<Vec<u8>> {
 }
 
 fn sorted_entries(folder: &Path) -> Result<Vec<OsString>, Error> {
-    let io = |cause| Error::Io { path: folder.to_owned(), action: "list", cause };
+    let io = Error::io(folder, "list");
     let entries: io::Result<Vec<_>> = fs::read_dir(folder).map_err(io)?.map(|entry| Ok(entry?.file_name())).collect();
     let mut entries = entries.map_err(io)?;
     entries.sort_unstable();
@@ -158,5 +157,5 @@ fn metadata_in_folder(path: &Path) -> Result<fs::Metadata, Error> {
 }
 
 fn metadata(path: &Path) -> Result<fs::Metadata, Error> {
-    fs::metadata(path).map_err(|cause| Error::Io { path: path.to_owned(), action: "open", cause })
+    fs::metadata(path).map_err(Error::io(path, "open"))
 }

@@ -8,8 +8,7 @@ use super::decode::{Decoded, MAX_SIDE, NoImage, Pixels, Shape, decode};
 use super::folder::{Listing, UNPACK, read_file};
 use super::options::{Channels, Orientation};
 use crate::dtype::DType;
-use crate::error::Error;
-use crate::error::SourceError;
+use crate::error::{Error, SourceError};
 use crate::format::RecordedSettings;
 use crate::import::{
     BadRows, ImportReport, ImportWarning, Input, Like, MAX_REPORTS, Member, NobodyWaits, Origin, Progress, ReadSource,
@@ -18,9 +17,8 @@ use crate::import::{
 use crate::parts::open_file;
 use crate::remedy::Remedy;
 use crate::schema::{Schema, Weights};
-use crate::source_identity::SourceIdentity;
-use crate::writer::ImportNotes;
-use crate::writer::TableWriter;
+use crate::source_identity::{SourceIdentity, file_name};
+use crate::writer::{ImportNotes, TableWriter};
 
 /// Bytes of pixels that are written at a time. Fixed, so that the statistics are the same on any machine.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -52,7 +50,7 @@ impl ReadSource for ImagesOptions {
             };
             let work = |job: Job, outlet: &crate::import::Outlet<Outcome>| {
                 // An error means that the import has ended.
-                _ = outlet.put(decode_job(job, options, expected, is_folder.then_some(&*n_read)));
+                _ = outlet.put(decode_job(job, path, options, expected, is_folder.then_some(&*n_read)));
             };
             in_order(feed, n_threads(options.n_threads), 1, work, take)
         };
@@ -66,14 +64,14 @@ impl ReadSource for ImagesOptions {
                 Err(None)
             }
             Ok((_, Decoded::OtherShape(_))) => unreachable!("no shape was expected"),
-            Err(bad) if options.bad_files != BadRows::Skip => Err(Some(error_of(bad, path))),
+            Err(bad) if options.bad_files != BadRows::Skip => Err(Some(bad)),
             Err(_) => Ok(()),
         });
         if let Err(Some(error)) = found {
             return Err(error);
         }
         let Some((first_name, shape)) = first else {
-            return Err(Error::NoRows { path: path.to_owned(), found: "no PNG or JPEG file in a folder of its class" });
+            return Err(SourceError::NoRows { found: "no PNG or JPEG file in a folder of its class" }.at(path));
         };
         let of_table = like.as_ref().map(|like| &like.row_shape[..]);
         if let Some(&[height, width, n_channels]) = of_table
@@ -115,14 +113,15 @@ impl ReadSource for ImagesOptions {
                 if labels.len() == chunk_rows { write(&mut pixels, &mut labels).map_err(Some) } else { Ok(()) }
             }
             Ok((_, Decoded::OtherShape(other))) => Err(Some(unequal(path, (&first_name, shape), (&outcome.name, other)))),
-            Err(bad) if options.bad_files == BadRows::Skip && !matches!(bad, Bad::Read(_)) => {
+            // What cannot be opened is one bad file, what cannot be read may be the disk.
+            Err(bad) if options.bad_files == BadRows::Skip && !matches!(bad, Error::Io { action: "read" | UNPACK, .. }) => {
                 n_skipped += 1;
                 if first_skipped.len() < MAX_REPORTS {
-                    first_skipped.push(error_of(bad, path));
+                    first_skipped.push(bad);
                 }
                 Ok(())
             }
-            Err(bad) => Err(Some(error_of(bad, path))),
+            Err(bad) => Err(Some(bad)),
         });
         written.map_err(|error: Option<Error>| error.expect("this pass ends early only with an error"))?;
         write(&mut pixels, &mut labels)?;
@@ -171,15 +170,14 @@ impl ImagesOptions {
         let path = path.as_ref();
         check_size(self.size).map_err(|reason| reason.at(path))?;
         // In no folder of a class, but the caller does not ask for a class.
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = file_name(path);
         let job = Job { name, label: Some(0), bytes: Bytes::At(path.to_owned()) };
-        match decode_job(job, self, None, None).result {
+        match decode_job(job, path, self, None, None).result {
             Ok((_, Decoded::Image(Pixels { shape, values }))) => {
                 Ok(DecodedImage { shape: [shape.height, shape.width, shape.n_channels], values })
             }
             Ok((_, Decoded::OtherShape(_))) => unreachable!("no shape was expected"),
-            Err(Bad::Read(cause)) => Err(Error::Io { path: path.to_owned(), action: "read", cause }),
-            Err(bad) => Err(error_of(bad, path)),
+            Err(bad) => Err(bad),
         }
     }
 }
@@ -193,22 +191,14 @@ struct Job {
 
 enum Bytes {
     At(PathBuf),
-    Here(Vec<u8>),
-    /// The archive could not be read.
-    Failed(io::Error),
+    /// The bytes of a member, or why the archive could not be read.
+    Here(Result<Vec<u8>, Error>),
 }
 
 /// The result of decoding a file.
 struct Outcome {
     name: String,
-    result: Result<(u32, Decoded), Bad>,
-}
-
-enum Bad {
-    Source(SourceError),
-    /// It is not a regular file, or cannot be opened.
-    Other(Error),
-    Read(io::Error),
+    result: Result<(u32, Decoded), Error>,
 }
 
 /// The options, with size, channels and orientation of the table to match.
@@ -218,7 +208,7 @@ fn matched(options: &ImagesOptions, like: &Like) -> Result<ImagesOptions, Error>
             like.wrong(&format!("its rows are {:?}, those of images have a height, a width and channels", like.row_shape))
         );
     };
-    if like.classes.is_empty() {
+    if like.metadata.classes.is_empty() {
         return Err(like.wrong("it does not name its classes, which are the folders of images"));
     }
     let of_table = match n_channels {
@@ -262,16 +252,17 @@ fn feed_archive(
     let fed = match Input::open(path) {
         Ok(input) => for_each_member(input.bytes, options.archive_end, |name, member| {
             let (Member::File(from), Some(label)) = (member, listing.label(Path::new(&name))) else { return Ok(true) };
-            let bytes = Bytes::Here(read_file(from)?);
+            let bytes = Bytes::Here(Ok(read_file(from)?));
             n_read.store(input.n_read.load(Ordering::Relaxed), Ordering::Relaxed);
             Ok(put(Job { name, label, bytes }).is_ok())
         }),
         // The archive could be opened when it was listed.
         Err(error) => Err(io::Error::other(error)),
     };
-    if let Err(error) = fed {
+    if let Err(cause) = fed {
+        let failed = Error::Io { path: path.to_owned(), action: UNPACK, cause };
         // An error means that the import has already ended for another reason.
-        _ = put(Job { name: String::new(), label: None, bytes: Bytes::Failed(error) });
+        _ = put(Job { name: String::new(), label: None, bytes: Bytes::Here(Err(failed)) });
     }
 }
 
@@ -279,42 +270,38 @@ fn feed_archive(
 fn check_size(size: Option<[usize; 2]>) -> Result<(), SourceError> {
     match size {
         Some([height, width]) if [height, width].iter().any(|side| !(1..=MAX_SIDE as usize).contains(side)) => {
-            Err(SourceError::Unexpected {
-                part: "`ImagesOptions::size`".to_owned(),
-                found: format!("{height} × {width} pixels"),
-                expected: format!("sides from 1 to {MAX_SIDE}"),
-                remedies: &[],
-            })
+            Err(SourceError::unexpected(
+                "`ImagesOptions::size`",
+                format!("{height} × {width} pixels"),
+                format!("sides from 1 to {MAX_SIDE}"),
+                &[],
+            ))
         }
         _ => Ok(()),
     }
 }
 
-fn decode_job(job: Job, options: &ImagesOptions, expected: Option<Shape>, n_read: Option<&AtomicU64>) -> Outcome {
+/// Decodes a file of the source at `path`.
+fn decode_job(job: Job, path: &Path, options: &ImagesOptions, expected: Option<Shape>, n_read: Option<&AtomicU64>) -> Outcome {
     let Job { name, label, bytes } = job;
     let bytes = match bytes {
-        Bytes::Here(bytes) => Ok(bytes),
-        Bytes::At(path) => open_file(&path).map_err(Bad::Other).and_then(|file| read_file(file).map_err(Bad::Read)),
-        Bytes::Failed(error) => Err(Bad::Read(error)),
+        Bytes::Here(bytes) => bytes,
+        Bytes::At(file) => open_file(&file).and_then(|bytes| read_file(bytes).map_err(Error::io(&file, "read"))),
     };
-    let bytes = match bytes {
-        Ok(bytes) => bytes,
-        Err(bad) => return Outcome { name, result: Err(bad) },
-    };
-    if let Some(n_read) = n_read {
-        n_read.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-    }
-    let decoded = guarded(&format!("`{name}`"), || decode(&bytes, options, expected));
-    let result = decoded.and_then(|decoded| decoded.map_err(|reason| bad_file(&name, reason))).and_then(|decoded| {
-        let no_class = || SourceError::Unexpected {
-            part: format!("`{name}`"),
-            found: "an image in no folder".to_owned(),
-            expected: "images in folders named after their classes".to_owned(),
-            remedies: &[Remedy::MoveToClass, Remedy::SkipRows],
+    let result = bytes.and_then(|bytes| {
+        if let Some(n_read) = n_read {
+            n_read.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        }
+        let part = format!("`{name}`");
+        let decoded = guarded(&part, || decode(&bytes, options, expected));
+        let decoded = decoded.and_then(|decoded| decoded.map_err(|reason| bad_file(&name, reason)));
+        let no_class = || {
+            let expected = "images in folders named after their classes";
+            SourceError::unexpected(part.as_str(), "an image in no folder", expected, &[Remedy::MoveToClass, Remedy::SkipRows])
         };
-        Ok((label.ok_or_else(no_class)?, decoded))
+        decoded.and_then(|decoded| Ok((label.ok_or_else(no_class)?, decoded))).map_err(|reason| reason.at(path))
     });
-    Outcome { name, result: result.map_err(Bad::Source) }
+    Outcome { name, result }
 }
 
 fn bad_file(name: &str, reason: NoImage) -> SourceError {
@@ -333,25 +320,12 @@ fn bad_file(name: &str, reason: NoImage) -> SourceError {
             (samples.to_string(), "8 bits per channel, to be stored as it is", &[Remedy::ConvertChannels, Remedy::SkipRows])
         }
     };
-    SourceError::Unexpected { part, found, expected: expected.to_owned(), remedies }
-}
-
-fn error_of(bad: Bad, path: &Path) -> Error {
-    match bad {
-        Bad::Source(reason) => reason.at(path),
-        Bad::Other(error) => error,
-        Bad::Read(cause) => Error::Io { path: path.to_owned(), action: if path.is_dir() { "read" } else { UNPACK }, cause },
-    }
+    SourceError::unexpected(part, found, expected.to_owned(), remedies)
 }
 
 fn unequal(path: &Path, first: (&str, Shape), other: (&str, Shape)) -> Error {
     let same_size = (first.1.height, first.1.width) == (other.1.height, other.1.width);
-    let reason = SourceError::UnequalImages {
-        first: first.0.to_owned(),
-        first_shape: first.1.to_string(),
-        other: other.0.to_owned(),
-        other_shape: other.1.to_string(),
-        remedies: if same_size { &[Remedy::ConvertChannels] } else { &[Remedy::ScaleImages] },
-    };
-    reason.at(path)
+    let remedies: &'static [Remedy] = if same_size { &[Remedy::ConvertChannels] } else { &[Remedy::ScaleImages] };
+    let expected = format!("{}, as `{}` has", first.1, first.0);
+    SourceError::unexpected(format!("`{}`", other.0), other.1.to_string(), expected, remedies).at(path)
 }

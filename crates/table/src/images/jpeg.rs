@@ -8,7 +8,7 @@ use zune_jpeg::zune_core::options::DecoderOptions;
 
 use super::decode::{NoImage, Opened, check_sides};
 use super::exif::Stored;
-use super::samples::{Depth, Samples};
+use super::samples::Samples;
 
 /// Reads the headers of a JPEG file.
 pub(super) fn open(file: &[u8]) -> Result<Opened<'_>, NoImage> {
@@ -22,7 +22,7 @@ pub(super) fn open(file: &[u8]) -> Result<Opened<'_>, NoImage> {
         Some(ColorSpace::Luma) => (1, ColorSpace::Luma),
         _ => (3, ColorSpace::RGB),
     };
-    let samples = Samples { n_channels, depth: Depth::Eight };
+    let samples = Samples { n_channels, n_bytes: 1 };
     let orientation = decoder.exif().map_or(Stored::UPRIGHT, |exif| Stored::of_exif(exif));
     // Headers are read leniently, because cameras and editors leave bytes between them. In the image data, a lenient decoder
     // would replace what it cannot decode by grey.

@@ -20,8 +20,7 @@ use crate::import::{ArchiveEnd, BadRows, Like};
 /// [`Error::Source`](crate::Error::Source) names the first two images that differ, or the first file that is not an image, unless
 /// [`BadRows::Skip`], or a size out of range; the parts of a data set in place of classes, `train` and `test`; an archive without
 /// its end, unless [`ImagesOptions::archive_end`]; [`Error::NotAFile`](crate::Error::NotAFile) for pipes, sockets and devices;
-/// [`Error::NoRows`](crate::Error::NoRows), [`Error::Io`](crate::Error::Io), [`Error::Write`](crate::Error::Write). On `Err`,
-/// `dest` is unchanged.
+/// [`Error::Io`](crate::Error::Io), [`Error::Write`](crate::Error::Write). On `Err`, `dest` is unchanged.
 /// # Examples
 /// ```no_run
 /// use brisk_table::{Channels, ImagesOptions, import};
@@ -67,13 +66,13 @@ pub enum Orientation {
 
 impl Orientation {
     pub(super) fn of_table(like: &Like) -> Self {
-        if like.settings.photos_as_stored { Self::AsStored } else { Self::Upright }
+        if like.metadata.settings.photos_as_stored { Self::AsStored } else { Self::Upright }
     }
 }
 
 impl ImagesOptions {
     /// # Errors
-    /// [`Error::ColumnRoles`](crate::Error::ColumnRoles) if the orientation is not that of the table to match.
+    /// [`SourceError::ColumnRoles`](crate::SourceError::ColumnRoles) if the orientation is not that of the table to match.
     pub(crate) fn check_orientation(&self, like: &Like) -> Result<(), Error> {
         let of_table = Orientation::of_table(like);
         if self.orientation == of_table {

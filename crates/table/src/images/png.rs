@@ -2,11 +2,11 @@
 
 use std::io::Cursor;
 
-use png::{BitDepth, ColorType, Decoder, DecodingError, Transformations};
+use png::{BitDepth, Decoder, DecodingError, Transformations};
 
 use super::decode::{NoImage, Opened, check_sides};
 use super::exif::Stored;
-use super::samples::{Depth, Samples};
+use super::samples::Samples;
 
 /// Reads the headers of a PNG file.
 pub(super) fn open(file: &[u8]) -> Result<Opened<'_>, NoImage> {
@@ -21,14 +21,8 @@ pub(super) fn open(file: &[u8]) -> Result<Opened<'_>, NoImage> {
     let mut reader = decoder.read_info().map_err(damaged)?;
     let (colour, bits) = reader.output_color_type();
     let n_channels = colour.samples();
-    let depth = match (colour, bits) {
-        (ColorType::Indexed, _) | (_, BitDepth::One | BitDepth::Two | BitDepth::Four) => {
-            unreachable!("palettes and samples of fewer than 8 bits are expanded")
-        }
-        (_, BitDepth::Eight) => Depth::Eight,
-        (_, BitDepth::Sixteen) => Depth::Sixteen,
-    };
-    let samples = Samples { n_channels, depth };
+    // Palettes and samples of fewer than 8 bits are expanded.
+    let samples = Samples { n_channels, n_bytes: if bits == BitDepth::Sixteen { 2 } else { 1 } };
     let decode = Box::new(move || {
         let mut bytes = vec![0; height * width * samples.bytes_per_pixel()];
         reader.next_frame(&mut bytes).map_err(damaged)?;
@@ -43,7 +37,7 @@ fn damaged(error: DecodingError) -> NoImage {
 
 #[cfg(test)]
 mod tests {
-    use png::Encoder;
+    use png::{ColorType, Encoder};
 
     use super::*;
 
@@ -58,19 +52,19 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(file: &[u8], n_channels: usize, depth: Depth, expected: &[u8]) {
+    fn check(file: &[u8], n_channels: usize, n_bytes: usize, expected: &[u8]) {
         let image = open(file).unwrap();
-        assert_eq!((image.height, image.width, image.samples), (1, 3, Samples { n_channels, depth }));
+        assert_eq!((image.height, image.width, image.samples), (1, 3, Samples { n_channels, n_bytes }));
         assert_eq!((image.decode)().unwrap(), expected);
     }
 
     #[test]
     fn samples_are_expanded_to_at_least_eight_bits() {
         let grey = ColorType::Grayscale;
-        check(&encoded(grey, BitDepth::One, |_| (), &[0b1010_0000]), 1, Depth::Eight, &[255, 0, 255]);
-        check(&encoded(grey, BitDepth::Two, |_| (), &[0b0001_1100]), 1, Depth::Eight, &[0, 85, 255]);
-        check(&encoded(grey, BitDepth::Four, |_| (), &[0x0f, 0x20]), 1, Depth::Eight, &[0, 255, 34]);
-        check(&encoded(grey, BitDepth::Sixteen, |_| (), &[1, 2, 3, 4, 5, 6]), 1, Depth::Sixteen, &[1, 2, 3, 4, 5, 6]);
+        check(&encoded(grey, BitDepth::One, |_| (), &[0b1010_0000]), 1, 1, &[255, 0, 255]);
+        check(&encoded(grey, BitDepth::Two, |_| (), &[0b0001_1100]), 1, 1, &[0, 85, 255]);
+        check(&encoded(grey, BitDepth::Four, |_| (), &[0x0f, 0x20]), 1, 1, &[0, 255, 34]);
+        check(&encoded(grey, BitDepth::Sixteen, |_| (), &[1, 2, 3, 4, 5, 6]), 1, 2, &[1, 2, 3, 4, 5, 6]);
     }
 
     #[test]
@@ -83,9 +77,9 @@ mod tests {
             };
             encoded(ColorType::Indexed, BitDepth::Two, more, &[0b1000_0100])
         };
-        check(&indexed(None), 3, Depth::Eight, &[30, 31, 32, 10, 11, 12, 20, 21, 22]);
-        check(&indexed(Some(&[7, 8])), 4, Depth::Eight, &[30, 31, 32, 255, 10, 11, 12, 7, 20, 21, 22, 8]);
+        check(&indexed(None), 3, 1, &[30, 31, 32, 10, 11, 12, 20, 21, 22]);
+        check(&indexed(Some(&[7, 8])), 4, 1, &[30, 31, 32, 255, 10, 11, 12, 7, 20, 21, 22, 8]);
         let grey = encoded(ColorType::Grayscale, BitDepth::Eight, |encoder| encoder.set_trns(vec![0, 5]), &[4, 5, 6]);
-        check(&grey, 2, Depth::Eight, &[4, 255, 5, 0, 6, 255]);
+        check(&grey, 2, 1, &[4, 255, 5, 0, 6, 255]);
     }
 }

@@ -7,43 +7,30 @@ use std::fmt;
 pub(super) struct Samples {
     /// From 1 to 4.
     pub(super) n_channels: usize,
-    pub(super) depth: Depth,
-}
-
-/// Bits per sample; 16-bit samples are big-endian.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Depth {
-    Eight,
-    Sixteen,
+    /// Of each sample: 1, or 2 in big-endian order.
+    pub(super) n_bytes: usize,
 }
 
 impl fmt::Display for Samples {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let channels = ["grey", "grey and alpha", "RGB", "RGB and alpha"][self.n_channels - 1];
-        let bits = match self.depth {
-            Depth::Eight => 8,
-            Depth::Sixteen => 16,
-        };
-        write!(f, "{bits} bits per channel ({channels})")
+        write!(f, "{} bits per channel ({channels})", 8 * self.n_bytes)
     }
 }
 
 impl Samples {
     pub(super) fn bytes_per_pixel(self) -> usize {
-        match self.depth {
-            Depth::Eight => self.n_channels,
-            Depth::Sixteen => 2 * self.n_channels,
-        }
+        self.n_channels * self.n_bytes
     }
 
     /// Converts pixels to `n_channels` channels of 8 bits: one for grey, three for RGB, four for RGB and alpha, or the channels
     /// that they have. Samples of 16 bits are rounded to 8 first, a colour becomes grey as in Pillow, alpha is dropped, pixels
     /// without alpha become opaque.
     pub(super) fn converted(self, bytes: Vec<u8>, n_channels: usize) -> Vec<u8> {
-        match self.depth {
-            Depth::Eight if self.n_channels == n_channels => bytes,
-            Depth::Eight => convert::<1>(&bytes, self.n_channels, n_channels, |[value]| value),
-            Depth::Sixteen => convert::<2>(&bytes, self.n_channels, n_channels, narrowed),
+        match self.n_bytes {
+            1 if self.n_channels == n_channels => bytes,
+            1 => convert::<1>(&bytes, self.n_channels, n_channels, |[value]| value),
+            _ => convert::<2>(&bytes, self.n_channels, n_channels, narrowed),
         }
     }
 }
@@ -97,20 +84,20 @@ mod tests {
     fn grey_values_stay_the_same_as_colours() {
         let grey: Vec<u8> = (0..=255).collect();
         let colours: Vec<u8> = grey.iter().flat_map(|&value| [value; 3]).collect();
-        let samples = |n_channels| Samples { n_channels, depth: Depth::Eight };
+        let samples = |n_channels| Samples { n_channels, n_bytes: 1 };
         assert_eq!(samples(1).converted(grey.clone(), 3), colours);
         assert_eq!(samples(3).converted(colours, 1), grey);
     }
 
     #[test]
     fn alpha_is_dropped_or_added() {
-        let samples = |n_channels, depth| Samples { n_channels, depth };
-        assert_eq!(samples(2, Depth::Eight).converted(vec![5, 9], 1), [5]);
-        assert_eq!(samples(2, Depth::Eight).converted(vec![5, 9], 4), [5, 5, 5, 9]);
-        assert_eq!(samples(1, Depth::Eight).converted(vec![5], 4), [5, 5, 5, 255]);
-        assert_eq!(samples(4, Depth::Eight).converted(vec![1, 2, 3, 9], 3), [1, 2, 3]);
+        let samples = |n_channels, n_bytes| Samples { n_channels, n_bytes };
+        assert_eq!(samples(2, 1).converted(vec![5, 9], 1), [5]);
+        assert_eq!(samples(2, 1).converted(vec![5, 9], 4), [5, 5, 5, 9]);
+        assert_eq!(samples(1, 1).converted(vec![5], 4), [5, 5, 5, 255]);
+        assert_eq!(samples(4, 1).converted(vec![1, 2, 3, 9], 3), [1, 2, 3]);
         // 128 / 257 is less than a half, 129 / 257 more.
-        assert_eq!(samples(3, Depth::Sixteen).converted(vec![0, 128, 0, 129, 255, 255], 4), [0, 1, 255, 255]);
-        assert_eq!(samples(1, Depth::Sixteen).to_string(), "16 bits per channel (grey)");
+        assert_eq!(samples(3, 2).converted(vec![0, 128, 0, 129, 255, 255], 4), [0, 1, 255, 255]);
+        assert_eq!(samples(1, 2).to_string(), "16 bits per channel (grey)");
     }
 }

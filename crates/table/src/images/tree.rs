@@ -86,14 +86,14 @@ impl Tree {
             let mut found: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
             // The training set comes first, since it determines the classes of the others.
             found.sort_by_key(|name| !name.to_ascii_lowercase().starts_with("train"));
-            return Err(SourceError::Unsupported {
-                part: "the folder".to_owned(),
-                found: format!("holds the parts of a data set, {}, and not classes", found.join(", ")),
-                way_out: format!(
+            return Err(SourceError::unsupported(
+                "the folder",
+                format!("holds the parts of a data set, {}, and not classes", found.join(", ")),
+                format!(
                     "import the folder of each part by itself, first {}, then the others like its table (`like`, `--like`)",
                     [root, &[found[0].to_owned()]].concat().join("/")
                 ),
-            });
+            ));
         }
         let empty = names.iter().filter(|name| !with_files.contains(*name)).map(|name| (*name).clone()).collect();
         Ok(Classes { depth, names: names.into_iter().cloned().collect(), empty })

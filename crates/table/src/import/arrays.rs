@@ -3,15 +3,12 @@
 use std::io::{self, Read};
 use std::path::Path;
 
-use super::numbers::{Features, Labels, NotFinite, Numbers, Unfit};
+use super::numbers::{NotFinite, Numbers, Unfit, Values};
 use super::{ImportReport, ImportWarning, LabelMap, Like, Origin, Progress};
-use crate::dtype::Element;
-use crate::error::Error;
-use crate::error::SourceError;
+use crate::error::{Error, SourceError};
 use crate::schema::{Schema, Weights};
 use crate::source_identity::SourceIdentity;
-use crate::writer::ImportNotes;
-use crate::writer::{RowBatch, TableWriter};
+use crate::writer::{ImportNotes, Parts, TableWriter};
 
 /// The number of bytes of features converted at a time. Fixed, so that the statistics are the same on any machine.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -64,7 +61,7 @@ impl Arrays<'_> {
         let row_bytes = self.check().map_err(fail)?;
         let n_rows = self.features.n_rows;
         if n_rows == 0 {
-            return Err(Error::NoRows { path: path.to_owned(), found: "an array without rows" });
+            return Err(SourceError::NoRows { found: "an array without rows" }.at(path));
         }
         let mut rows = Rows::of(&self);
         let total_bytes = origin.source.n_bytes;
@@ -80,7 +77,8 @@ impl Arrays<'_> {
         while done < n_rows {
             let n = usize::try_from(n_rows - done).map_or(chunk_rows, |left| left.min(chunk_rows));
             rows.read(&mut self, done, n).map_err(|failure| failure.into_error(path))?;
-            rows.push(&mut writer)?;
+            let ((_, features), (_, labels)) = (rows.features.stored(), rows.labels.stored());
+            writer.push_stored(Parts { features, categories: &[], labels, weights: &rows.weights })?;
             done += n as u64;
             progress(Progress { bytes_read: n_read(), total_bytes, n_rows: writer.n_rows() });
         }
@@ -96,28 +94,28 @@ impl Arrays<'_> {
         let n_bytes = features.numbers.n_bytes();
         let row_bytes = features.row_shape.iter().try_fold(n_bytes, |n, &dimension| n.checked_mul(dimension));
         let Some(row_bytes) = row_bytes.filter(|&n| n <= MAX_ROW_BYTES) else {
-            return Err(SourceError::Unsupported {
-                part: features.name.clone(),
-                found: format!("has rows of shape {:?} of {}", features.row_shape, features.numbers.dtype),
-                way_out: format!("rows of up to {MAX_ROW_BYTES} bytes are read"),
-            });
+            return Err(SourceError::unsupported(
+                features.name.clone(),
+                format!("has rows of shape {:?} of {}", features.row_shape, features.numbers.dtype),
+                format!("rows of up to {MAX_ROW_BYTES} bytes are read"),
+            ));
         };
         if row_bytes == 0 {
-            return Err(SourceError::Unsupported {
-                part: features.name.clone(),
-                found: format!("has rows of shape {:?}, without a value", features.row_shape),
-                way_out: "a table has at least one column".to_owned(),
-            });
+            return Err(SourceError::unsupported(
+                features.name.clone(),
+                format!("has rows of shape {:?}, without a value", features.row_shape),
+                "a table has at least one column",
+            ));
         }
         if let LabelArray::Column(label) = self.labels {
             match features.row_shape.as_slice() {
                 [n_cols] if label < *n_cols && *n_cols > 1 => {}
                 shape => {
-                    return Err(SourceError::Unsupported {
-                        part: features.name.clone(),
-                        found: format!("has rows of shape {shape:?}, but column {label} was chosen as the label"),
-                        way_out: "choose a column of rows with at least two; columns are counted from 0".to_owned(),
-                    });
+                    return Err(SourceError::unsupported(
+                        features.name.clone(),
+                        format!("has rows of shape {shape:?}, but column {label} was chosen as the label"),
+                        "choose a column of rows with at least two; columns are counted from 0",
+                    ));
                 }
             }
         }
@@ -127,19 +125,15 @@ impl Arrays<'_> {
         };
         for (array, what) in own.into_iter().chain(self.weights.as_ref().map(|weights| (weights, "weights"))) {
             if array.row_shape.iter().any(|&dimension| dimension != 1) {
-                return Err(SourceError::Unsupported {
-                    part: array.name.clone(),
-                    found: format!("has rows of shape {:?}, which are no {what}", array.row_shape),
-                    way_out: "each row has one number; of one-hot rows take `argmax(axis=1)`".to_owned(),
-                });
+                return Err(SourceError::unsupported(
+                    array.name.clone(),
+                    format!("has rows of shape {:?}, which are no {what}", array.row_shape),
+                    "each row has one number; of one-hot rows take `argmax(axis=1)`",
+                ));
             }
             if array.n_rows != features.n_rows {
-                return Err(SourceError::RowCounts {
-                    features: features.name.clone(),
-                    n_features: features.n_rows,
-                    labels: array.name.clone(),
-                    n_labels: array.n_rows,
-                });
+                let found = format!("has {} rows, `{}` has {}", features.n_rows, array.name, array.n_rows);
+                return Err(SourceError::unsupported(format!("`{}`", features.name), found, "each row needs one label"));
             }
         }
         Ok(row_bytes)
@@ -152,27 +146,40 @@ impl Arrays<'_> {
             LabelArray::Column(_) => None,
         };
         for array in std::iter::once(&mut self.features).chain(own).chain(&mut self.weights) {
-            let more = (&mut array.bytes).take(1).read_to_end(&mut Vec::new()).map_err(Failure::Read)?;
+            let more = (&mut array.bytes).take(1).read_to_end(&mut Vec::new())?;
             if more > 0 {
-                return Err(Failure::Source(SourceError::Malformed {
-                    part: array.name.clone(),
-                    found: format!("more bytes after its {} rows", array.n_rows),
-                    expected: "one array and nothing else; save others to files of their own".to_owned(),
-                }));
+                return Err(Failure::Source(SourceError::unexpected(
+                    array.name.clone(),
+                    format!("more bytes after its {} rows", array.n_rows),
+                    "one array and nothing else; save others to files of their own",
+                    &[],
+                )));
             }
         }
         Ok(())
     }
 }
 
-/// Why rows could not be read.
-enum Failure {
+/// Why a header or rows could not be read.
+pub(crate) enum Failure {
     Read(io::Error),
     Source(SourceError),
 }
 
+impl From<io::Error> for Failure {
+    fn from(cause: io::Error) -> Self {
+        Self::Read(cause)
+    }
+}
+
+impl From<SourceError> for Failure {
+    fn from(reason: SourceError) -> Self {
+        Self::Source(reason)
+    }
+}
+
 impl Failure {
-    fn into_error(self, path: &Path) -> Error {
+    pub(crate) fn into_error(self, path: &Path) -> Error {
         match self {
             Self::Read(cause) => Error::Io { path: path.to_owned(), action: "read or unpack", cause },
             Self::Source(reason) => reason.at(path),
@@ -184,8 +191,8 @@ impl Failure {
 struct Rows {
     bytes: Vec<u8>,
     label_bytes: Vec<u8>,
-    features: Features,
-    labels: Labels,
+    features: Values,
+    labels: Values,
     weights: Vec<f32>,
     /// What features and labels lost in rounding.
     rounded: [Rounded; 2],
@@ -222,8 +229,8 @@ impl Rows {
         Self {
             bytes: Vec::new(),
             label_bytes: Vec::new(),
-            features: Features::of(arrays.features.numbers.dtype),
-            labels: Labels::of(label_dtype),
+            features: Values::of_features(arrays.features.numbers.dtype),
+            labels: Values::of_labels(label_dtype),
             weights: Vec::new(),
             rounded: Default::default(),
         }
@@ -237,7 +244,7 @@ impl Rows {
             (_, shape) => shape.to_vec(),
         };
         let weights = if arrays.weights.is_some() { Weights::Present } else { Weights::Absent };
-        let (dtype, label_dtype) = (self.features.dtype(), self.labels.dtype());
+        let (dtype, label_dtype) = (self.features.stored().0, self.labels.stored().0);
         Schema { dtype, label_dtype, weights, source: Some(source), ..Schema::shaped(&row_shape) }
     }
 
@@ -262,14 +269,14 @@ impl Rows {
             Failure::Source(SourceError::Value { row, column, found: unfit.found, expected: unfit.expected })
         };
         numbers.labels(&self.label_bytes, &mut self.labels).map_err(|bad| unfit(name, 1, bad))?;
-        if let Labels::F32(labels) = &self.labels {
+        if let Values::F32(labels) = &self.labels {
             self.rounded[1].add(name, numbers.rounded(&self.label_bytes, labels));
         }
-        label_map.apply(&mut self.labels, first, name).map_err(Failure::Source)?;
+        label_map.apply(&mut self.labels, first, name)?;
         let row_len = self.bytes.len() / n / features.numbers.n_bytes();
         let converted = features.numbers.features(&self.bytes, *not_finite, &mut self.features);
         converted.map_err(|bad| unfit(&features.name, row_len, bad))?;
-        if let Features::F32(floats) = &self.features {
+        if let Values::F32(floats) = &self.features {
             self.rounded[0].add(&features.name, features.numbers.rounded(&self.bytes, floats));
         }
         if let Some(weights) = weights {
@@ -277,22 +284,6 @@ impl Rows {
             weights.numbers.weights(&self.label_bytes, &mut self.weights).map_err(|bad| unfit(&weights.name, 1, bad))?;
         }
         Ok(())
-    }
-
-    fn push(&self, writer: &mut TableWriter) -> Result<(), Error> {
-        match &self.features {
-            Features::U8(features) => self.push_features(writer, features),
-            Features::F32(features) => self.push_features(writer, features),
-        }
-    }
-
-    fn push_features<F: Element>(&self, writer: &mut TableWriter, features: &[F]) -> Result<(), Error> {
-        let (categories, weights): (&[u32], &[f32]) = (&[], &self.weights);
-        match &self.labels {
-            Labels::U8(labels) => writer.push_batch(RowBatch { features, categories, labels, weights }),
-            Labels::I64(labels) => writer.push_batch(RowBatch { features, categories, labels, weights }),
-            Labels::F32(labels) => writer.push_batch(RowBatch { features, categories, labels, weights }),
-        }
     }
 }
 
@@ -302,7 +293,7 @@ impl Array<'_> {
         let row_bytes = self.row_shape.iter().product::<usize>() * self.numbers.n_bytes();
         out.clear();
         // Grows with the bytes that are present, not with the number that the header claims.
-        (&mut self.bytes).take((n * row_bytes) as u64).read_to_end(out).map_err(Failure::Read)?;
+        (&mut self.bytes).take((n * row_bytes) as u64).read_to_end(out)?;
         if out.len() < n * row_bytes {
             let found = first + (out.len() / row_bytes) as u64;
             let (part, expected) = (self.name.clone(), self.n_rows);

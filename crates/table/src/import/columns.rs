@@ -98,7 +98,7 @@ pub enum ColumnRef {
     Name(String),
     /// As a user writes it: by its name or, if no column has that name, by its index. `name:3` is only a name and `index:3` only
     /// an index. A word that is the name of one column and the index of another is
-    /// [`Error::AmbiguousColumn`](crate::Error::AmbiguousColumn)(crate::Error::AmbiguousColumn).
+    /// [`SourceError::AmbiguousColumn`](crate::SourceError::AmbiguousColumn).
     Word(String),
 }
 

@@ -1,10 +1,11 @@
 use std::io::Read;
 use std::path::Path;
 
-use super::{Input, read_error};
+use super::Input;
 use crate::error::{Error, SourceError};
 use crate::import_format::Format;
 use crate::parts::first_bytes;
+use crate::remedy::Remedy;
 use crate::shards::INDEX;
 
 /// How many bytes of a file, after decompression, are examined.
@@ -33,7 +34,7 @@ impl Format {
         let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
         if path.join(INDEX).is_file() {
             let (part, found) = ("the folder".to_owned(), "has the shards of a table, which needs no import".to_owned());
-            return Err(SourceError::Unsupported { part, found, way_out: "open it as a `ShardedTable`".to_owned() }.at(path));
+            return Err(SourceError::unsupported(part, found, "open it as a `ShardedTable`").at(path));
         }
         if path.is_dir() {
             refuse_python_folder(path)?;
@@ -45,12 +46,12 @@ impl Format {
         }
         let input = Input::open(path)?;
         start.clear();
-        input.bytes.take(LOOKED_AT).read_to_end(&mut start).map_err(read_error(path, input.action))?;
+        input.bytes.take(LOOKED_AT).read_to_end(&mut start).map_err(Error::io(path, input.action))?;
         refuse_python_archive(path, &start)?;
         if let Some(known) = foreign(&start) {
             let way_out = "convert it to .npy files or a Parquet file".to_owned();
             let (part, found) = ("the file".to_owned(), format!("is {known}, which is not supported"));
-            return Err(SourceError::Unsupported { part, found, way_out }.at(path));
+            return Err(SourceError::unsupported(part, found, way_out).at(path));
         }
         let by_bytes = by_magic(&start)
             .or_else(|| is_svmlight(&start).then_some(Self::Svmlight))
@@ -59,7 +60,8 @@ impl Format {
             Some(format) => Ok(format),
             None => {
                 let shown = start.iter().take(8).map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
-                Err(SourceError::UnknownFormat { found: shown }.at(path))
+                let found = format!("the first bytes {shown}");
+                Err(SourceError::unexpected("the file", found, "those of a known format", &[Remedy::NameFormat]).at(path))
             }
         }
     }
@@ -95,34 +97,36 @@ fn foreign(start: &[u8]) -> Option<&'static str> {
     }
 }
 
+/// The Python versions of CIFAR: their folders, files of theirs, and the archives of the binary versions.
+const PYTHON_VERSIONS: [(&str, &[&str], &str); 2] = [
+    ("cifar-10-batches-py", &["data_batch_1", "batches.meta"], "cifar-10-binary.tar.gz"),
+    ("cifar-100-python", &["train", "test", "meta"], "cifar-100-binary.tar.gz"),
+];
+
 /// # Errors
 /// [`SourceError::Unsupported`] if the folder has the Python version of CIFAR.
 pub(crate) fn refuse_python_folder(path: &Path) -> Result<(), Error> {
-    let has = |name: &str| path.join(name).is_file();
-    if has("data_batch_1") && has("batches.meta") || path.join("cifar-10-batches-py").is_dir() {
-        return Err(python_version(path, "the folder", "cifar-10-binary.tar.gz"));
-    }
-    if has("train") && has("test") && has("meta") || path.join("cifar-100-python").is_dir() {
-        return Err(python_version(path, "the folder", "cifar-100-binary.tar.gz"));
-    }
-    Ok(())
+    refuse_python(path, "the folder", |folder, files| {
+        files.iter().all(|name| path.join(name).is_file()) || path.join(folder).is_dir()
+    })
 }
 
 /// # Errors
 /// [`SourceError::Unsupported`] if the archive that begins with `start` has the Python version of CIFAR.
 pub(crate) fn refuse_python_archive(path: &Path, start: &[u8]) -> Result<(), Error> {
-    match first_member(start).filter(|_| is_tar(start)) {
-        Some(name) if name.starts_with("cifar-10-batches-py") => {
-            Err(python_version(path, "the archive", "cifar-10-binary.tar.gz"))
-        }
-        Some(name) if name.starts_with("cifar-100-python") => Err(python_version(path, "the archive", "cifar-100-binary.tar.gz")),
-        _ => Ok(()),
-    }
+    let first = first_member(start).filter(|_| is_tar(start)).unwrap_or_default();
+    refuse_python(path, "the archive", |folder, _| first.starts_with(folder))
 }
 
-fn python_version(path: &Path, part: &str, binary: &str) -> Error {
-    let (part, found) = (part.to_owned(), "has the Python version of CIFAR, of pickles".to_owned());
-    SourceError::Unsupported { part, found, way_out: format!("download the binary version, {binary}") }.at(path)
+fn refuse_python(path: &Path, part: &str, is_it: impl Fn(&str, &[&str]) -> bool) -> Result<(), Error> {
+    match PYTHON_VERSIONS.iter().find(|(folder, files, _)| is_it(folder, files)) {
+        Some((.., binary)) => {
+            let (found, way_out) =
+                ("has the Python version of CIFAR, of pickles", format!("download the binary version, {binary}"));
+            Err(SourceError::unsupported(part, found, way_out).at(path))
+        }
+        None => Ok(()),
+    }
 }
 
 /// By the last extension that is known: `data_batch_1.bin.xz` is a `.bin`.
@@ -178,7 +182,7 @@ fn is_svmlight(start: &[u8]) -> bool {
 
 /// Whether the folder contains a batch of CIFAR.
 fn has_batches(folder: &Path) -> Result<bool, Error> {
-    let io = |cause| Error::Io { path: folder.to_owned(), action: "list", cause };
+    let io = Error::io(folder, "list");
     for entry in std::fs::read_dir(folder).map_err(io)? {
         let name = entry.map_err(io)?.file_name().to_string_lossy().into_owned();
         let batch = ["data_batch_1.bin", "test_batch.bin", "train.bin", "test.bin"].iter().any(|batch| name.starts_with(batch));

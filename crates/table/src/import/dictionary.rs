@@ -7,7 +7,7 @@ use crate::dictionary::{Dictionary, other_spellings};
 use crate::error::Error;
 use crate::format::MAX_HEADER_BYTES;
 
-/// The values of one column within one chunk, in the order of their first occurrence.
+/// The values of one column, of a chunk or of the table, in the order of their first occurrence.
 #[derive(Debug, Default)]
 pub(crate) struct LocalValues {
     values: Vec<String>,
@@ -15,13 +15,13 @@ pub(crate) struct LocalValues {
 }
 
 impl LocalValues {
-    /// The index of the value among those of this chunk, counted from 1.
+    /// The index of the value among these, counted from 1.
     pub(crate) fn code(&mut self, value: &str) -> u32 {
         if let Some(&code) = self.codes.get(value) {
             return code;
         }
         self.values.push(value.to_owned());
-        let code = u32::try_from(self.values.len()).expect("a chunk has fewer values than bytes");
+        let code = u32::try_from(self.values.len()).expect("there are fewer values than a header has bytes");
         self.codes.insert(value.to_owned(), code);
         code
     }
@@ -35,12 +35,11 @@ impl LocalValues {
 /// The values of one column of the table.
 #[derive(Debug)]
 pub(crate) struct GrowingDictionary {
-    name: String,
-    values: Vec<String>,
-    codes: HashMap<String, u32>,
+    pub(crate) name: String,
+    known: LocalValues,
     n_bytes: u64,
     growth: Growth,
-    unseen: Unseen,
+    pub(crate) unseen: Unseen,
 }
 
 /// The cells whose values a complete dictionary does not have.
@@ -71,7 +70,7 @@ impl GrowingDictionary {
 
     fn with_values(name: &str, values: Vec<String>, growth: Growth) -> Self {
         let codes = (1..).zip(&values).map(|(code, value)| (value.clone(), code)).collect();
-        Self { name: name.to_owned(), values, codes, n_bytes: 0, growth, unseen: Unseen::default() }
+        Self { name: name.to_owned(), known: LocalValues { values, codes }, n_bytes: 0, growth, unseen: Unseen::default() }
     }
 
     /// Converts the codes of a chunk, of these values, to those of the table; 0 stays 0.
@@ -86,7 +85,7 @@ impl GrowingDictionary {
     ) -> Result<(), Error> {
         let of_table: Vec<u32> = local.values.iter().map(|value| self.code(value)).collect();
         if self.n_bytes > MAX_HEADER_BYTES {
-            let (column, n_values) = (self.name.clone(), self.values.len());
+            let (column, n_values) = (self.name.clone(), self.known.values.len());
             let header_bytes = self.n_bytes;
             return Err(Error::TooManyValues { path: path.to_owned(), column, n_values, header_bytes, limit: MAX_HEADER_BYTES });
         }
@@ -101,46 +100,38 @@ impl GrowingDictionary {
         Ok(())
     }
 
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub(crate) fn unseen(&self) -> &Unseen {
-        &self.unseen
-    }
-
     pub(crate) fn into_dictionary(self) -> Result<Dictionary, Error> {
-        Dictionary::new(self.name, self.values)
+        Dictionary::new(self.name, self.known.values)
     }
 
     /// The values, sorted as classes are, and for each code the index of its value among them.
     pub(crate) fn into_classes(self) -> (Vec<String>, Vec<u32>) {
-        let mut order: Vec<usize> = (0..self.values.len()).collect();
-        let numbers: Option<Vec<i128>> = self.values.iter().map(|value| value.parse().ok()).collect();
+        let values = &self.known.values;
+        let mut order: Vec<usize> = (0..values.len()).collect();
+        let numbers: Option<Vec<i128>> = values.iter().map(|value| value.parse().ok()).collect();
         // Different spellings stay separate: `1` and `01` are different values.
         match numbers {
-            Some(numbers) => order.sort_by(|&a, &b| (numbers[a], &self.values[a]).cmp(&(numbers[b], &self.values[b]))),
-            None => order.sort_by(|&a, &b| self.values[a].cmp(&self.values[b])),
+            Some(numbers) => order.sort_by(|&a, &b| (numbers[a], &values[a]).cmp(&(numbers[b], &values[b]))),
+            None => order.sort_by(|&a, &b| values[a].cmp(&values[b])),
         }
-        let mut places = vec![0; self.values.len() + 1];
+        let mut places = vec![0; values.len() + 1];
         for (place, &value) in (0..).zip(&order) {
             places[value + 1] = place;
         }
-        (order.iter().map(|&value| self.values[value].clone()).collect(), places)
+        (order.iter().map(|&value| values[value].clone()).collect(), places)
     }
 
     fn code(&mut self, value: &str) -> u32 {
-        if let Some(&code) = self.codes.get(value) {
-            return code;
-        }
+        let codes = &self.known.codes;
         if self.growth == Growth::Closed {
-            return other_spellings(value).find_map(|other| self.codes.get(&*other).copied()).unwrap_or(0);
+            let known = codes.get(value).or_else(|| other_spellings(value).find_map(|other| codes.get(&*other)));
+            return known.copied().unwrap_or(0);
         }
-        self.values.push(value.to_owned());
-        // More than `u32::MAX` values would far exceed what a header holds.
-        let code = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
-        self.codes.insert(value.to_owned(), code);
-        self.n_bytes += value.len() as u64 + 3;
+        let n_before = self.known.values.len();
+        let code = self.known.code(value);
+        if self.known.values.len() > n_before {
+            self.n_bytes += value.len() as u64 + 3;
+        }
         code
     }
 }

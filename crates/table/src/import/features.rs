@@ -8,13 +8,13 @@ use crate::remedy::Expected;
 pub(crate) struct FeatureRules {
     /// The number of features that are columns; the indicators come after them.
     n_columns: usize,
-    on_missing: OnMissing,
-    /// Words that mark a missing value, and the numbers among them.
-    words: Vec<String>,
+    pub(crate) on_missing: OnMissing,
+    /// The words that mark a missing value, without surrounding blanks, and the numbers among them.
+    pub(crate) words: Vec<String>,
     numbers: Vec<f32>,
     /// The features that have an indicator.
     indicators: Vec<usize>,
-    dtype: FeatureDType,
+    pub(crate) dtype: FeatureDType,
     /// What is subtracted from each feature and then each label, or empty.
     offsets: Vec<f64>,
 }
@@ -92,22 +92,9 @@ impl FeatureRules {
         value.is_nan() || (self.offset(place) == 0.0 && self.numbers.contains(&value))
     }
 
-    /// The words and numbers that mark a missing value, without surrounding blanks.
-    pub(crate) fn missing_words(&self) -> &[String] {
-        &self.words
-    }
-
     /// The number of features per row, including indicators.
     pub(crate) fn n_features(&self) -> usize {
         self.n_columns + self.indicators.len()
-    }
-
-    pub(crate) fn dtype(&self) -> FeatureDType {
-        self.dtype
-    }
-
-    pub(crate) fn on_missing(&self) -> &OnMissing {
-        &self.on_missing
     }
 
     /// Whether the text of a number's cell, without surrounding blanks, means that the value is missing.

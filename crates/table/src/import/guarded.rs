@@ -9,10 +9,11 @@ use crate::error::SourceError;
 pub(crate) fn guarded<T>(part: &str, read: impl FnOnce() -> T) -> Result<T, SourceError> {
     catch_unwind(AssertUnwindSafe(read)).map_err(|panic| {
         let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-        SourceError::Malformed {
-            part: part.to_owned(),
-            found: format!("data on which the reader panicked ({})", text.unwrap_or("no message")),
-            expected: "a sound file; it is damaged, write it again".to_owned(),
-        }
+        SourceError::unexpected(
+            part.to_owned(),
+            format!("data on which the reader panicked ({})", text.unwrap_or("no message")),
+            "a sound file; it is damaged, write it again",
+            &[],
+        )
     })
 }

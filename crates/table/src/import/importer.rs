@@ -4,7 +4,7 @@ use std::path::Path;
 use super::inputs::check_dest;
 use super::{ImportReport, Imported, Progress};
 use crate::error::Error;
-use crate::parts::read_metadata;
+use crate::parts::Opened;
 use crate::source_identity::SourceIdentity;
 
 /// How a source is read into a table: the options of one format, such as [`CsvOptions`](crate::CsvOptions), or
@@ -55,7 +55,7 @@ impl SourceIdentity {
     /// The identity of the file or folder at `path`.
     pub(crate) fn of(path: &Path) -> Result<Self, Error> {
         let metadata = std::fs::metadata(path);
-        let metadata = metadata.map_err(|cause| Error::Io { path: path.to_owned(), action: "open", cause })?;
+        let metadata = metadata.map_err(Error::io(path, "open"))?;
         Ok(Self::new(path, &metadata))
     }
 
@@ -74,7 +74,7 @@ impl SourceIdentity {
 /// `dest` is replaced only by a complete one.
 ///
 /// # Errors
-/// Those of the format, with the place in the source; [`Error::UnusedSetting`] for an option that would have no effect;
+/// Those of the format, with the place in the source; an option that would have no effect;
 /// [`Error::FeatureOff`] for a format whose feature is not enabled, with its name; [`Error::SameFile`] if the import would
 /// replace a file that it reads. On `Err`, `dest` is unchanged.
 /// # Examples
@@ -136,9 +136,9 @@ pub fn import_if_changed(
     let (source, dest) = (source.as_ref(), dest.as_ref());
     let Origin { source: identity, options } = importer.origin(source)?;
     // Anything else at `dest` is replaced.
-    if let Ok((found, ..)) = read_metadata(dest)
-        && found.source == Some(identity)
-        && found.import == Some(options)
+    if let Ok(found) = Opened::at(dest)
+        && found.parts.metadata.source == Some(identity)
+        && found.parts.metadata.import == Some(options)
     {
         return Ok(Imported::Unchanged);
     }

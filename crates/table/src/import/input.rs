@@ -1,6 +1,6 @@
 use std::fs::File;
-use std::io::{self, BufReader, Chain, Cursor, Read};
-use std::path::{Path, PathBuf};
+use std::io::{BufReader, Chain, Cursor, Read};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -22,28 +22,22 @@ pub(crate) struct Input {
 
 impl Input {
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
-        let io = |cause| Error::Io { path: path.to_owned(), action: "read", cause };
         let (magic, file) = first_bytes(path, 6)?;
-        let source = SourceIdentity::new(path, &file.metadata().map_err(io)?);
+        let source = SourceIdentity::new(path, &file.metadata().map_err(Error::io(path, "read"))?);
         let packing = Packing::of(&magic);
         let n_read = Arc::new(AtomicU64::new(0));
         let counted = Counted::new(Cursor::new(magic).chain(file), &n_read);
+        let [found, feature, action] = packing.words();
         let Some(bytes) = unpacked(packing, counted) else {
-            let found = packing.name();
-            return Err(Error::FeatureOff {
-                path: path.to_owned(),
-                found,
-                feature: packing.feature(),
-                instead: "unpack it first",
-            });
+            return Err(Error::FeatureOff { path: path.to_owned(), found, feature, instead: "unpack it first" });
         };
-        Ok(Self { bytes, source, n_read, action: packing.action() })
+        Ok(Self { bytes, source, n_read, action })
     }
 }
 
 /// How a file is compressed, detected by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Packing {
+pub(crate) enum Packing {
     Plain,
     Gzip,
     Zstd,
@@ -51,7 +45,7 @@ enum Packing {
 }
 
 impl Packing {
-    fn of(magic: &[u8]) -> Self {
+    pub(crate) fn of(magic: &[u8]) -> Self {
         match magic {
             [0x1f, 0x8b, ..] => Self::Gzip,
             // The second pattern is a skippable frame, with which the output of `pzstd` begins.
@@ -61,30 +55,13 @@ impl Packing {
         }
     }
 
-    fn action(self) -> &'static str {
+    /// What it is, the feature that decompresses it, and the action that failed if a read returns an error.
+    fn words(self) -> [&'static str; 3] {
         match self {
-            Self::Plain => "read",
-            Self::Gzip => "unpack (it is gzip, damaged or cut short)",
-            Self::Zstd => "unpack (it is zstd, damaged or cut short)",
-            Self::Xz => "unpack (it is xz, damaged or cut short)",
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Plain => "plain data",
-            Self::Gzip => "gzip data",
-            Self::Zstd => "zstd data",
-            Self::Xz => "xz data",
-        }
-    }
-
-    /// The feature that decompresses it.
-    fn feature(self) -> &'static str {
-        match self {
-            Self::Plain | Self::Gzip => "import",
-            Self::Zstd => "zst",
-            Self::Xz => "xz",
+            Self::Plain => ["plain data", "import", "read"],
+            Self::Gzip => ["gzip data", "import", "unpack (it is gzip, damaged or cut short)"],
+            Self::Zstd => ["zstd data", "zst", "unpack (it is zstd, damaged or cut short)"],
+            Self::Xz => ["xz data", "xz", "unpack (it is xz, damaged or cut short)"],
         }
     }
 }
@@ -107,10 +84,4 @@ fn unpacked(packing: Packing, file: Counted<Chain<Cursor<Vec<u8>>, File>>) -> Op
         #[cfg(not(all(feature = "zst", feature = "xz")))]
         _ => return None,
     })
-}
-
-/// The error for bytes that could not be read.
-pub(crate) fn read_error(path: &Path, action: &'static str) -> impl Fn(io::Error) -> Error + use<> {
-    let path = PathBuf::from(path);
-    move |cause| Error::Io { path: path.clone(), action, cause }
 }

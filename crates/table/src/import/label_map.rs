@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::Like;
-use super::numbers::Labels;
+use super::numbers::Values;
 use crate::error::{Error, SourceError};
 
 /// The most classes that integer labels may stand for.
@@ -26,24 +26,26 @@ impl LabelMap {
     /// # Errors
     /// If those classes are not numbers.
     pub(crate) fn of(first: i64, like: Option<&Like>) -> Result<Self, Error> {
-        let Some(like) = like.filter(|like| !like.classes.is_empty()) else {
+        let Some(like) = like.filter(|like| !like.metadata.classes.is_empty()) else {
             return Ok(if first == 0 { Self::Plain } else { Self::From { first, largest: first } });
         };
-        let numbered = like.classes.iter().zip(0..).map(|(name, number)| Some((name.parse().ok()?, number)));
+        let numbered = like.metadata.classes.iter().zip(0..).map(|(name, number)| Some((name.parse().ok()?, number)));
         match numbered.collect::<Option<HashMap<i64, i64>>>() {
-            Some(numbers) if numbers.len() == like.classes.len() => Ok(Self::Classes(numbers, like.classes.clone())),
+            Some(numbers) if numbers.len() == like.metadata.classes.len() => {
+                Ok(Self::Classes(numbers, like.metadata.classes.clone()))
+            }
             _ => Err(like.wrong("its classes have names, but labels of arrays are numbers")),
         }
     }
 
     /// Converts the labels of rows from `row` on, in the array called `name`.
-    pub(super) fn apply(&mut self, labels: &mut Labels, row: u64, name: &str) -> Result<(), SourceError> {
+    pub(super) fn apply(&mut self, labels: &mut Values, row: u64, name: &str) -> Result<(), SourceError> {
         if matches!(self, Self::Plain) {
             return Ok(());
         }
         let wrong = |at: usize, found: String, expected: String| {
             let part = format!("row {}, `{name}`", row + at as u64);
-            SourceError::Unexpected { part, found, expected, remedies: &[] }
+            SourceError::unexpected(part, found, expected, &[])
         };
         let mut convert = |at: usize, label: i64| match self {
             Self::Plain => Ok(label),
@@ -67,18 +69,18 @@ impl LabelMap {
             },
         };
         match labels {
-            Labels::U8(labels) => labels.iter_mut().enumerate().try_for_each(|(at, label)| {
+            Values::U8(labels) => labels.iter_mut().enumerate().try_for_each(|(at, label)| {
                 // A class number is less than the label, or than the number of classes of the table to match.
                 let class = convert(at, i64::from(*label))?;
                 let too_many = || wrong(at, format!("class {class}"), "at most 256 classes for labels of 8 bits".to_owned());
                 *label = u8::try_from(class).map_err(|_| too_many())?;
                 Ok(())
             }),
-            Labels::I64(labels) => labels.iter_mut().enumerate().try_for_each(|(at, label)| {
+            Values::I64(labels) => labels.iter_mut().enumerate().try_for_each(|(at, label)| {
                 *label = convert(at, *label)?;
                 Ok(())
             }),
-            Labels::F32(_) => Err(wrong(0, "labels that are floats".to_owned(), "integers, to be numbers of classes".to_owned())),
+            Values::F32(_) => Err(wrong(0, "labels that are floats".to_owned(), "integers, to be numbers of classes".to_owned())),
         }
     }
 

@@ -1,10 +1,9 @@
 use std::path::{Path, PathBuf};
 
 use super::FeatureDType;
-use crate::dictionary::Dictionary;
 use crate::dtype::DType;
-use crate::error::Error;
-use crate::format::RecordedSettings;
+use crate::error::{Error, SourceError};
+use crate::format::{RecordedSettings, TableMetadata};
 use crate::import_format::ImportSetting;
 use crate::parts::Opened;
 use crate::schema::Weights;
@@ -13,16 +12,8 @@ use crate::schema::Weights;
 #[derive(Debug)]
 pub(crate) struct Like {
     path: PathBuf,
-    column_names: Vec<String>,
-    /// The features that have an indicator; the indicators are the last columns.
-    pub(crate) indicators: Vec<String>,
-    pub(crate) label_names: Vec<String>,
+    pub(crate) metadata: TableMetadata,
     pub(crate) n_labels: usize,
-    pub(crate) dictionaries: Vec<Dictionary>,
-    pub(crate) classes: Vec<String>,
-    /// The values that replace missing values, one for each feature except the indicators.
-    pub(crate) imputed: Option<Vec<f32>>,
-    pub(crate) settings: RecordedSettings,
     pub(crate) weights: Weights,
     #[cfg(any(feature = "arrays", feature = "images"))]
     pub(crate) row_shape: Vec<usize>,
@@ -36,36 +27,28 @@ impl Like {
     /// As for [`Table::open`](crate::Table::open).
     pub(crate) fn read(path: &Path) -> Result<Self, Error> {
         let parts = Opened::at(path)?.parts;
-        let n_labels = parts.n_labels();
-        let metadata = parts.metadata;
         Ok(Self {
             path: path.to_owned(),
-            column_names: metadata.column_names,
-            indicators: metadata.indicators,
-            label_names: metadata.label_names,
-            n_labels,
-            dictionaries: metadata.dictionaries,
-            classes: metadata.classes,
-            imputed: metadata.imputed,
-            settings: metadata.settings,
-            weights: if parts.weights.is_some() { Weights::Present } else { Weights::Absent },
+            n_labels: parts.n_labels(),
+            weights: parts.row_weights(),
             #[cfg(any(feature = "arrays", feature = "images"))]
             row_shape: parts.features.shape[1..].to_vec(),
             stored: parts.features.dtype,
+            metadata: parts.metadata,
         })
     }
 
     /// Like [`read`](Self::read), for a source with named columns.
     ///
     /// # Errors
-    /// As for [`read`](Self::read); [`Error::ColumnRoles`] for a table that does not name its columns, or whose features have a
-    /// type that importers do not write.
+    /// As for [`read`](Self::read); [`SourceError::ColumnRoles`] for a table that does not name its columns, or whose features
+    /// have a type that importers do not write.
     pub(crate) fn with_columns(path: &Path) -> Result<Self, Error> {
         let like = Self::read(path)?;
         if FeatureDType::from_dtype(like.stored).is_none() {
             return Err(like.wrong("its features are neither F32, F16 nor U8"));
         }
-        if like.column_names.is_empty() && like.dictionaries.is_empty() {
+        if like.metadata.column_names.is_empty() && like.metadata.dictionaries.is_empty() {
             return Err(like.wrong("it does not name its columns"));
         }
         Ok(like)
@@ -73,7 +56,7 @@ impl Like {
 
     /// The error for a table that this import cannot match.
     pub(crate) fn wrong(&self, problem: &str) -> Error {
-        Error::ColumnRoles { path: self.path.clone(), problem: format!("this import cannot match the table: {problem}") }
+        SourceError::roles(format!("this import cannot match the table: {problem}"), &[]).at(&self.path)
     }
 
     /// The type in which features are stored.
@@ -93,10 +76,10 @@ impl Like {
     /// Checks that a source without named columns, whose rows have these weights, can be like the table.
     ///
     /// # Errors
-    /// [`Error::ColumnRoles`] if only one of them has weights, or if the table was imported with settings of columns.
+    /// [`SourceError::ColumnRoles`] if only one of them has weights, or if the table was imported with settings of columns.
     #[cfg(any(feature = "arrays", feature = "csv", feature = "images"))]
     pub(crate) fn check_unnamed(&self, weights: Weights) -> Result<(), Error> {
-        let RecordedSettings { missing_values, offsets, .. } = &self.settings;
+        let RecordedSettings { missing_values, offsets, .. } = &self.metadata.settings;
         match (weights, self.weights) {
             (Weights::Present, Weights::Absent) => return Err(self.wrong("it has no weights, weights were given")),
             (Weights::Absent, Weights::Present) => return Err(self.wrong("it has weights, none were given")),
@@ -118,15 +101,15 @@ impl Like {
         use ImportSetting::*;
         match setting {
             Categorical | Indicators | DType | Channels | Size => true,
-            Labels => !self.label_names.is_empty(),
-            LabelKind | FirstLabel => !self.classes.is_empty(),
-            FillMissing | KeepMissing => self.imputed.is_some(),
+            Labels => !self.metadata.label_names.is_empty(),
+            LabelKind | FirstLabel => !self.metadata.classes.is_empty(),
+            FillMissing | KeepMissing => self.metadata.imputed.is_some(),
             _ => false,
         }
     }
 
     /// The features that are columns of a source: all except the indicators.
     pub(crate) fn features(&self) -> &[String] {
-        &self.column_names[..self.column_names.len().saturating_sub(self.indicators.len())]
+        &self.metadata.column_names[..self.metadata.column_names.len().saturating_sub(self.metadata.indicators.len())]
     }
 }

@@ -16,16 +16,9 @@ pub(crate) enum ByteOrder {
     Big,
 }
 
-/// Values as a table stores them: bytes stay bytes, everything else becomes `f32`.
+/// Values as a table stores them.
 #[derive(Debug)]
-pub(crate) enum Features {
-    U8(Vec<u8>),
-    F32(Vec<f32>),
-}
-
-/// Labels as a table stores them: bytes and booleans as bytes, other integers as `i64`, the rest as `f32`.
-#[derive(Debug)]
-pub(crate) enum Labels {
+pub(crate) enum Values {
     U8(Vec<u8>),
     I64(Vec<i64>),
     F32(Vec<f32>),
@@ -50,23 +43,14 @@ pub enum NotFinite {
     Keep,
 }
 
-impl Features {
-    /// Empty, of the type in which values of `dtype` are stored.
-    pub(crate) fn of(dtype: DType) -> Self {
+impl Values {
+    /// Empty, for features of `dtype`: bytes stay bytes, everything else becomes `f32`.
+    pub(crate) fn of_features(dtype: DType) -> Self {
         if dtype == DType::U8 { Self::U8(Vec::new()) } else { Self::F32(Vec::new()) }
     }
 
-    pub(crate) fn dtype(&self) -> DType {
-        match self {
-            Self::U8(_) => DType::U8,
-            Self::F32(_) => DType::F32,
-        }
-    }
-}
-
-impl Labels {
-    /// Empty, of the type in which values of `dtype` are stored.
-    pub(crate) fn of(dtype: DType) -> Self {
+    /// Empty, for labels of `dtype`: bytes and booleans become bytes, other integers `i64`, the rest `f32`.
+    pub(crate) fn of_labels(dtype: DType) -> Self {
         match dtype {
             DType::Bool | DType::U8 => Self::U8(Vec::new()),
             DType::F16 | DType::BF16 | DType::F32 | DType::F64 => Self::F32(Vec::new()),
@@ -74,11 +58,12 @@ impl Labels {
         }
     }
 
-    pub(crate) fn dtype(&self) -> DType {
+    /// Their type in the table, and their bytes.
+    pub(crate) fn stored(&self) -> (DType, &[u8]) {
         match self {
-            Self::U8(_) => DType::U8,
-            Self::I64(_) => DType::I64,
-            Self::F32(_) => DType::F32,
+            Self::U8(values) => (DType::U8, values),
+            Self::I64(values) => (DType::I64, bytemuck::cast_slice(values)),
+            Self::F32(values) => (DType::F32, bytemuck::cast_slice(values)),
         }
     }
 }
@@ -88,41 +73,35 @@ impl Numbers {
         self.dtype.n_bytes()
     }
 
-    /// Replaces the content of `out` by the values in `bytes`, which are complete.
-    pub(crate) fn features(self, bytes: &[u8], not_finite: NotFinite, out: &mut Features) -> Result<(), Unfit> {
-        match out {
-            Features::U8(out) => {
-                out.clear();
-                out.extend_from_slice(bytes);
-                Ok(())
-            }
-            Features::F32(out) => {
-                self.floats(bytes, out);
-                match not_finite {
-                    NotFinite::Keep => self.check_range(bytes, out),
-                    NotFinite::Error => self.check_finite(bytes, out, &FEATURE),
-                }
-            }
+    /// Replaces the content of `out` by the features in `bytes`, which are complete.
+    pub(crate) fn features(self, bytes: &[u8], not_finite: NotFinite, out: &mut Values) -> Result<(), Unfit> {
+        self.convert(bytes, out)?;
+        match (out, not_finite) {
+            (Values::F32(floats), NotFinite::Keep) => self.check_range(bytes, floats),
+            (Values::F32(floats), NotFinite::Error) => self.check_finite(bytes, floats, &FEATURE),
+            _ => Ok(()),
         }
     }
 
     /// Like [`features`](Self::features) for labels, which must be finite.
-    pub(crate) fn labels(self, bytes: &[u8], out: &mut Labels) -> Result<(), Unfit> {
+    pub(crate) fn labels(self, bytes: &[u8], out: &mut Values) -> Result<(), Unfit> {
+        self.convert(bytes, out)?;
+        if let Values::F32(floats) = out { self.check_finite(bytes, floats, &LABEL) } else { Ok(()) }
+    }
+
+    fn convert(self, bytes: &[u8], out: &mut Values) -> Result<(), Unfit> {
         match out {
-            Labels::U8(out) => {
+            Values::U8(out) => {
                 out.clear();
                 match self.dtype {
                     DType::Bool => out.extend(bytes.iter().map(|&byte| u8::from(byte != 0))),
                     _ => out.extend_from_slice(bytes),
                 }
-                Ok(())
             }
-            Labels::I64(out) => self.integers(bytes, out),
-            Labels::F32(out) => {
-                self.floats(bytes, out);
-                self.check_finite(bytes, out, &LABEL)
-            }
+            Values::I64(out) => self.integers(bytes, out)?,
+            Values::F32(out) => self.floats(bytes, out),
         }
+        Ok(())
     }
 
     /// Like [`features`](Self::features) for weights.
@@ -198,7 +177,7 @@ impl Numbers {
                     out.push(fits?);
                 }
             }
-            other => unreachable!("labels of {other} are stored as bytes or floats, see `Labels::of`"),
+            other => unreachable!("labels of {other} are stored as bytes or floats, see `Values::of_labels`"),
         }
         Ok(())
     }

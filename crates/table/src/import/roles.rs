@@ -1,11 +1,10 @@
 use std::collections::HashMap;
-use std::path::Path;
 
 use brisk_atomic_file::listed;
 
 use super::features::{FeatureRules, OnMissing};
 use super::{Categorical, Class, ColumnOptions, ColumnRef, FeatureDType, Indicators, LabelKind, Like, Missing};
-use crate::error::Error;
+use crate::error::SourceError;
 use crate::format::RecordedSettings;
 use crate::import_format::{ImportSetting, Unused};
 use crate::nearest::nearest;
@@ -89,25 +88,24 @@ impl KnownClasses {
 }
 
 impl Roles {
-    /// The roles that `options`, or the table to match, give to the columns of the source at `path`, which have these names.
+    /// The roles that `options`, or the table to match, give to the columns of a source, which have these names.
     /// `index` are the columns that are the index of a data frame, and `has_text` returns whether a column was found to contain
     /// text.
     ///
     /// # Errors
-    /// [`Error::NoColumn`], [`Error::AmbiguousColumn`], [`Error::IndexAsLabel`], [`Error::ColumnRoles`].
+    /// [`SourceError::NoColumn`], [`SourceError::AmbiguousColumn`], [`SourceError::IndexAsLabel`], [`SourceError::ColumnRoles`].
     pub(crate) fn find(
-        path: &Path,
         names: &[String],
         options: &ColumnOptions,
         like: Option<&Like>,
         index: &[usize],
         has_text: &dyn Fn(usize) -> bool,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, SourceError> {
         if options.keep_index && index.is_empty() {
             let (setting, reason) = (ImportSetting::KeepIndex, Unused::NoIndex);
-            return Err(Error::UnusedSetting { path: path.to_owned(), setting, reason });
+            return Err(SourceError::UnusedSetting { setting, reason });
         }
-        let finder = Finder { path, names, options, index: if options.keep_index { &[] } else { index } };
+        let finder = Finder { names, options, index: if options.keep_index { &[] } else { index } };
         let mut roles = match like {
             Some(like) => finder.by_table(like),
             None => finder.by_options(has_text),
@@ -155,7 +153,7 @@ impl Roles {
         let labels = (self.rules.n_features()..).zip(&self.label_columns);
         let offsets = features.chain(labels).map(|(place, &col)| (self.names[col].clone(), self.rules.offset(place)));
         RecordedSettings {
-            missing_values: self.rules.missing_words().to_vec(),
+            missing_values: self.rules.words.clone(),
             offsets: offsets.filter(|&(_, offset)| offset != 0.0).collect(),
             weight: self.weight.map(|col| self.names[col].clone()),
             ..RecordedSettings::default()
@@ -168,12 +166,12 @@ impl Roles {
 }
 
 impl ColumnRef {
-    /// The index of this column among columns with these names, of the source at `path`; `role` is what it is for, as messages
+    /// The index of this column among columns with these names; `role` is what it is for, as messages
     /// say.
     ///
     /// # Errors
-    /// [`Error::NoColumn`], [`Error::AmbiguousColumn`].
-    pub fn find(&self, path: &Path, names: &[String], role: &'static str) -> Result<usize, Error> {
+    /// [`SourceError::NoColumn`], [`SourceError::AmbiguousColumn`].
+    pub fn find(&self, names: &[String], role: &'static str) -> Result<usize, SourceError> {
         let named = |name: &str| names.iter().position(|other| other == name);
         let indexed = |index: usize| (index < names.len()).then_some(index);
         let found = match self {
@@ -182,8 +180,8 @@ impl ColumnRef {
             Self::Name(name) => named(name),
             Self::Word(word) => match (named(word), word.parse().ok().and_then(indexed)) {
                 (Some(named), Some(indexed)) if named != indexed => {
-                    let (path, indexed) = (path.to_owned(), names[indexed].clone());
-                    return Err(Error::AmbiguousColumn { path, role, word: word.clone(), named, indexed });
+                    let indexed = names[indexed].clone();
+                    return Err(SourceError::AmbiguousColumn { role, word: word.clone(), named, indexed });
                 }
                 (Some(col), _) | (None, Some(col)) => Some(col),
                 (None, None) => match word.split_once(':') {
@@ -193,8 +191,7 @@ impl ColumnRef {
                 },
             },
         };
-        found.ok_or_else(|| Error::NoColumn {
-            path: path.to_owned(),
+        found.ok_or_else(|| SourceError::NoColumn {
             role,
             asked: self.to_string(),
             nearest: match self {
@@ -207,7 +204,6 @@ impl ColumnRef {
 }
 
 struct Finder<'a> {
-    path: &'a Path,
     names: &'a [String],
     options: &'a ColumnOptions,
     /// The columns that are the index of a data frame, and are features only if they are named.
@@ -215,7 +211,7 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    fn by_options(&self, has_text: &dyn Fn(usize) -> bool) -> Result<Roles, Error> {
+    fn by_options(&self, has_text: &dyn Fn(usize) -> bool) -> Result<Roles, SourceError> {
         let (names, options) = (self.names, self.options);
         let label_columns = self.label_columns()?;
         let weight = self.weight(&label_columns)?;
@@ -284,11 +280,11 @@ impl Finder<'_> {
         })
     }
 
-    fn by_table(&self, like: &Like) -> Result<Roles, Error> {
+    fn by_table(&self, like: &Like) -> Result<Roles, SourceError> {
         let options = self.options;
         let named = |name: &str, role| self.column(&ColumnRef::from(name), role);
         let dropped = self.columns(&options.drop, "columns to drop")?;
-        let label_columns = match (&options.label_kind, &like.label_names[..]) {
+        let label_columns = match (&options.label_kind, &like.metadata.label_names[..]) {
             (LabelKind::Absent, _) => Vec::new(),
             (_, []) => self.label_columns()?,
             (_, names) => names.iter().map(|name| named(name, "label")).collect::<Result<_, _>>()?,
@@ -298,20 +294,20 @@ impl Finder<'_> {
             return self.wrong(format!("{found} label columns, the table to match has {expected}; name as many"));
         }
         let features = like.features().iter().map(|name| named(name, "features")).collect::<Result<Vec<_>, _>>()?;
-        let categories = like.dictionaries.iter().map(|dictionary| named(dictionary.name(), "categorical columns"));
+        let categories = like.metadata.dictionaries.iter().map(|dictionary| named(dictionary.name(), "categorical columns"));
         let place = |name: &String| like.features().iter().position(|feature| feature == name);
-        let indicators: Vec<usize> = like.indicators.iter().filter_map(place).collect();
+        let indicators: Vec<usize> = like.metadata.indicators.iter().filter_map(place).collect();
         let weight = self.weight_of(like, &label_columns)?;
         let mut used = features.iter().chain(&label_columns).chain(&weight);
         if let Some(&both) = used.find(|col| dropped.contains(col)) {
             let name = &self.names[both];
             return self.wrong(format!("column `{name}` is dropped, but the table to match has it; drop only other columns"));
         }
-        let on_missing = match &like.imputed {
+        let on_missing = match &like.metadata.imputed {
             Some(values) => OnMissing::Fill(values.clone()),
             None => OnMissing::of(options.missing, features.len()),
         };
-        let labels = match (&like.classes[..], &options.label_kind) {
+        let labels = match (&like.metadata.classes[..], &options.label_kind) {
             (_, LabelKind::Absent) => Ok(Labels::Absent),
             ([], LabelKind::Binary) => Ok(Labels::Binary),
             ([], LabelKind::Number) => Ok(Labels::Number),
@@ -345,7 +341,7 @@ impl Finder<'_> {
     }
 
     /// The columns that the options name as labels; empty if labels are absent.
-    fn label_columns(&self) -> Result<Vec<usize>, Error> {
+    fn label_columns(&self) -> Result<Vec<usize>, SourceError> {
         let ColumnOptions { labels, label_kind, .. } = self.options;
         if *label_kind == LabelKind::Absent {
             return Ok(Vec::new());
@@ -358,7 +354,7 @@ impl Finder<'_> {
         };
         let is_index = |&(label, &col): &(&ColumnRef, &usize)| self.index.contains(&col) && !is_named(label, col);
         if let Some((_, &index)) = labels.iter().zip(&columns).find(is_index) {
-            return Err(Error::IndexAsLabel { path: self.path.to_owned(), index, name: self.names[index].clone() });
+            return Err(SourceError::IndexAsLabel { index, name: self.names[index].clone() });
         }
         if let Some(twice) = (1..columns.len()).find(|&at| columns[..at].contains(&columns[at])) {
             let name = &self.names[columns[twice]];
@@ -377,7 +373,7 @@ impl Finder<'_> {
         }
     }
 
-    fn weight(&self, labels: &[usize]) -> Result<Option<usize>, Error> {
+    fn weight(&self, labels: &[usize]) -> Result<Option<usize>, SourceError> {
         let weight = self.options.weight.as_ref().map(|weight| self.column(weight, "weight")).transpose()?;
         if let Some(both) = weight.filter(|weight| labels.contains(weight)) {
             let name = &self.names[both];
@@ -387,10 +383,10 @@ impl Finder<'_> {
     }
 
     /// The weight, if the table to match has weights. Rows without labels need none.
-    fn weight_of(&self, like: &Like, labels: &[usize]) -> Result<Option<usize>, Error> {
+    fn weight_of(&self, like: &Like, labels: &[usize]) -> Result<Option<usize>, SourceError> {
         let weight = self.weight(labels)?;
         let named = weight.map(|col| &self.names[col]);
-        match (named, &like.settings.weight, like.weights) {
+        match (named, &like.metadata.settings.weight, like.weights) {
             (Some(named), _, Weights::Absent) => self.wrong(format!(
                 "column `{named}` is named as the weight, but the table to match has no weights; import both with a weight, or neither"
             )),
@@ -405,8 +401,8 @@ impl Finder<'_> {
     }
 
     /// The cells that count as missing: those of the table to match, or those of the options, which may be more.
-    fn missing_values_of<'a>(&'a self, like: &'a Like) -> Result<&'a [String], Error> {
-        let (given, recorded) = (&self.options.missing_values, &like.settings.missing_values);
+    fn missing_values_of<'a>(&'a self, like: &'a Like) -> Result<&'a [String], SourceError> {
+        let (given, recorded) = (&self.options.missing_values, &like.metadata.settings.missing_values);
         let is_left_out = |word: &&String| !given.iter().any(|given| given.trim() == word.as_str());
         match recorded.iter().find(is_left_out) {
             Some(word) if !given.is_empty() => self.wrong(format!(
@@ -418,27 +414,27 @@ impl Finder<'_> {
         }
     }
 
-    fn columns(&self, asked: &[ColumnRef], role: &'static str) -> Result<Vec<usize>, Error> {
+    fn columns(&self, asked: &[ColumnRef], role: &'static str) -> Result<Vec<usize>, SourceError> {
         asked.iter().map(|asked| self.column(asked, role)).collect()
     }
 
-    fn column(&self, asked: &ColumnRef, role: &'static str) -> Result<usize, Error> {
+    fn column(&self, asked: &ColumnRef, role: &'static str) -> Result<usize, SourceError> {
         match asked {
             ColumnRef::Last => match (0..self.names.len()).rev().find(|col| !self.index.contains(col)) {
                 Some(last) => Ok(last),
-                None => asked.find(self.path, self.names, role),
+                None => asked.find(self.names, role),
             },
-            _ => asked.find(self.path, self.names, role),
+            _ => asked.find(self.names, role),
         }
     }
 
     /// The rules with the offsets of the options, and of the table to match.
-    fn with_offsets(&self, roles: &Roles, like: Option<&Like>) -> Result<FeatureRules, Error> {
+    fn with_offsets(&self, roles: &Roles, like: Option<&Like>) -> Result<FeatureRules, SourceError> {
         let rules = roles.rules.clone();
         let (given, mut recorded) = (&self.options.offsets, Vec::new());
         if let Some(like) = like {
-            let is_left_out = |name| self.options.label_kind == LabelKind::Absent && like.label_names.contains(name);
-            recorded.extend(like.settings.offsets.iter().filter(|(name, _)| !is_left_out(name)));
+            let is_left_out = |name| self.options.label_kind == LabelKind::Absent && like.metadata.label_names.contains(name);
+            recorded.extend(like.metadata.settings.offsets.iter().filter(|(name, _)| !is_left_out(name)));
         }
         if given.is_empty() && recorded.is_empty() {
             return Ok(rules);
@@ -479,10 +475,10 @@ impl Finder<'_> {
             }
             offsets[place] = *offset;
         }
-        Ok(rules.with_offsets(offsets, like.is_some_and(|like| like.imputed.is_some())))
+        Ok(rules.with_offsets(offsets, like.is_some_and(|like| like.metadata.imputed.is_some())))
     }
 
-    fn wrong<T>(&self, problem: String) -> Result<T, Error> {
-        Err(Error::ColumnRoles { path: self.path.to_owned(), problem })
+    fn wrong<T>(&self, problem: String) -> Result<T, SourceError> {
+        Err(SourceError::roles(problem, &[]))
     }
 }

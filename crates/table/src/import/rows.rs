@@ -1,8 +1,7 @@
 use super::dictionary::LocalValues;
 use super::digits::may_lose;
 use super::{Digits, FeatureDType, Roles};
-use crate::statistics::ColumnStatistics;
-use crate::statistics::Moments;
+use crate::statistics::{ColumnStatistics, Moments};
 
 /// Rows to be added to a table, and the statistics gathered from them on the worker threads.
 #[derive(Debug)]
@@ -57,7 +56,7 @@ impl RowChunk {
             weights: Vec::new(),
             values: roles.categories.iter().map(|_| LocalValues::default()).collect(),
             digits: vec![Digits::NONE; roles.n_numbers()],
-            stored: match roles.rules.dtype() {
+            stored: match roles.rules.dtype {
                 FeatureDType::F32 => Stored::F32,
                 #[cfg(feature = "half")]
                 FeatureDType::F16 => Stored::F16(Vec::new()),

@@ -11,12 +11,10 @@ use super::rows::ChunkLabels;
 use super::similar::{lines_of_rows, similar};
 use super::{ColumnRole, Digits, ImportReport, ImportWarning, Like, MAX_REPORTS, Origin, Rejected, Roles, RowChunk};
 use crate::dtype::DType;
-use crate::error::Error;
+use crate::error::{Error, SourceError};
 use crate::schema::{Schema, Weights};
-use crate::statistics::ColumnStatistics;
-use crate::statistics::Moments;
-use crate::writer::TableWriter;
-use crate::writer::{ImportNotes, Parts};
+use crate::statistics::{ColumnStatistics, Moments};
+use crate::writer::{ImportNotes, Parts, TableWriter};
 
 /// Takes the rows of an import, chunk by chunk in the order of the source, and writes the table.
 #[derive(Debug)]
@@ -48,7 +46,7 @@ impl<'a> Sink<'a> {
     pub(crate) fn create(dest: &'a Path, roles: &'a Roles, like: Option<&Like>, origin: Origin) -> Result<Self, Error> {
         let label_names = roles.label_names();
         let schema = Schema {
-            dtype: roles.rules.dtype().dtype(),
+            dtype: roles.rules.dtype.dtype(),
             label_dtype: if roles.labels.are_classes() { DType::U32 } else { DType::F32 },
             categories: roles.category_names(),
             weights: if roles.weight.is_some() { Weights::Present } else { Weights::Absent },
@@ -57,7 +55,7 @@ impl<'a> Sink<'a> {
             source: Some(origin.source),
             ..Schema::named(roles.feature_names())
         };
-        let imputed = match roles.rules.on_missing() {
+        let imputed = match &roles.rules.on_missing {
             OnMissing::Error | OnMissing::Keep => None,
             OnMissing::Fill(values) => Some(values.clone()),
             // The longest number, so that there is enough room for the means.
@@ -74,7 +72,7 @@ impl<'a> Sink<'a> {
             writer.leave_room_for_classes()?;
         }
         let dictionaries = match like {
-            Some(like) => like.dictionaries.iter().map(GrowingDictionary::closed).collect(),
+            Some(like) => like.metadata.dictionaries.iter().map(GrowingDictionary::closed).collect(),
             None => roles.category_names().iter().map(|name| GrowingDictionary::new(name)).collect(),
         };
         let classes = match &roles.labels {
@@ -147,17 +145,17 @@ impl<'a> Sink<'a> {
     /// Completes the table of the source at `path`.
     ///
     /// # Errors
-    /// [`Error::NoRows`] if it is empty: `found` is what the source has if no row was skipped.
+    /// [`SourceError::NoRows`] if it is empty: `found` is what the source has if no row was skipped.
     pub(crate) fn finish(mut self, path: &Path, found: &'static str) -> Result<ImportReport, Error> {
         if self.n_rows() == 0 {
             let found = if self.n_skipped > 0 { "only rows that were skipped" } else { found };
-            return Err(Error::NoRows { path: path.to_owned(), found });
+            return Err(SourceError::NoRows { found }.at(path));
         }
         let roles = self.roles;
         let n_columns = roles.features.len();
         let unseen = self.dictionaries.iter().filter_map(|dictionary| {
-            let Unseen { n_values, example } = dictionary.unseen();
-            let (column, example) = (dictionary.name().to_owned(), example.clone()?);
+            let Unseen { n_values, example } = &dictionary.unseen;
+            let (column, example) = (dictionary.name.clone(), example.clone()?);
             Some(ImportWarning::Unseen { column, n_values: *n_values, example })
         });
         let mut warnings: Vec<ImportWarning> = unseen.collect();
@@ -176,7 +174,7 @@ impl<'a> Sink<'a> {
             }
         };
         self.writer.set_classes(classes.clone())?;
-        if *roles.rules.on_missing() == OnMissing::Mean {
+        if roles.rules.on_missing == OnMissing::Mean {
             self.writer.impute_means(n_columns)?;
         }
         let statistics = self.writer.statistics();
@@ -191,7 +189,7 @@ impl<'a> Sink<'a> {
             digits.complete(stored, offset);
         }
         let named = &column_names[..n_columns];
-        let dtype = roles.rules.dtype().dtype();
+        let dtype = roles.rules.dtype.dtype();
         for (((name, digits), stored), &offset) in named.iter().zip(&digits).zip(&statistics).zip(&offsets) {
             warnings.extend(digit_warnings(name, ColumnRole::Feature, dtype, digits, stored, offset));
         }

@@ -3,8 +3,7 @@ use std::fmt;
 use brisk_atomic_file::{listed, printable};
 
 use crate::dtype::DType;
-use crate::remedy::Choice;
-use crate::remedy::Remedy;
+use crate::remedy::{Choice, Remedy};
 
 /// Something in a source that was imported as asked, but is probably not what was meant.
 ///

@@ -4,13 +4,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use brisk_atomic_file::listed;
 
-use super::source::{Archive, Source, file_name};
+use super::source::{Archive, Source};
 use super::{ArrayRef, NpyLabels, NpyOptions};
-use crate::error::Error;
-use crate::error::SourceError;
+use crate::error::{Error, SourceError};
 use crate::import::{Array, Arrays, ImportReport, LabelArray, LabelMap, Like, Origin, Progress, ReadSource};
 use crate::remedy::Remedy;
-use crate::source_identity::SourceIdentity;
+use crate::source_identity::{SourceIdentity, file_name};
 
 impl ReadSource for NpyOptions {
     fn origin(&self, path: &Path) -> Result<Origin, Error> {
@@ -64,12 +63,12 @@ impl ReadSource for NpyOptions {
 fn member<'a>(source: &Source, archive: &'a mut Option<Archive>, name: &str) -> Result<Array<'a>, Error> {
     match archive {
         Some(archive) => source.member(archive, name),
-        None => source.fail(SourceError::Unexpected {
-            part: "the file".to_owned(),
-            found: "a single array".to_owned(),
-            expected: format!("an archive, .npz, with the member `{name}`"),
-            remedies: &[Remedy::NameLabels],
-        }),
+        None => source.fail(SourceError::unexpected(
+            "the file",
+            "a single array",
+            format!("an archive, .npz, with the member `{name}`"),
+            &[Remedy::NameLabels],
+        )),
     }
 }
 
@@ -87,12 +86,12 @@ fn names(source: &Source, path: &Path, options: &NpyOptions) -> Result<(Option<S
             NpyLabels::Array(array) => FoundLabels::Array(array.clone()),
             NpyLabels::Column(column) => FoundLabels::Column(*column),
             NpyLabels::Auto => {
-                return source.fail(SourceError::Unexpected {
-                    part: format!("`{}`", file_name(path)),
-                    found: "a single array".to_owned(),
-                    expected: "features and labels".to_owned(),
-                    remedies: &[Remedy::NameLabels],
-                });
+                return source.fail(SourceError::unexpected(
+                    format!("`{}`", file_name(path)),
+                    "a single array",
+                    "features and labels",
+                    &[Remedy::NameLabels],
+                ));
             }
         };
         return match &options.features {
@@ -106,12 +105,12 @@ fn names(source: &Source, path: &Path, options: &NpyOptions) -> Result<(Option<S
         features_fit && (options.labels != NpyLabels::Auto || has(labels))
     });
     let none = |what: &str, remedies| {
-        source.fail(SourceError::Unexpected {
-            part: "the archive".to_owned(),
-            found: format!("the arrays {}", listed(members)),
-            expected: format!("one that is named as {what} are"),
+        source.fail(SourceError::unexpected(
+            "the archive",
+            format!("the arrays {}", listed(members)),
+            format!("one that is named as {what} are"),
             remedies,
-        })
+        ))
     };
     let features = match (&options.features, pair) {
         (Some(name), _) => name.clone(),

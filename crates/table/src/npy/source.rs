@@ -12,10 +12,10 @@ use zip::result::ZipError;
 
 use super::header::{Header, Order};
 use super::transposed::Transposed;
-use crate::error::Error;
-use crate::error::SourceError;
-use crate::import::{Array, Counted, Input, check_dest, read_error};
+use crate::error::{Error, SourceError};
+use crate::import::{Array, Counted, Input, Packing, check_dest};
 use crate::parts::{first_bytes, open_file};
+use crate::source_identity::file_name;
 
 /// A file of one array, or an archive of several.
 pub(super) struct Source {
@@ -44,7 +44,7 @@ impl Source {
                     false => ("a zip archive without arrays of numpy", "one with them, or a file of rows: unpack it first"),
                 };
                 let (part, found, expected) = ("the file".to_owned(), found.to_owned(), expected.to_owned());
-                return source.fail(SourceError::Malformed { part, found, expected });
+                return source.fail(SourceError::unexpected(part, found, expected, &[]));
             }
             source.members = Some(members);
         }
@@ -59,9 +59,9 @@ impl Source {
     /// The array in a file that is not an archive.
     pub(super) fn array(&self) -> Result<Array<'static>, Error> {
         let name = file_name(&self.path);
-        let io = read_error(&self.path, "read");
+        let io = Error::io(&self.path, "read");
         let (start, mut file) = first_bytes(&self.path, 6)?;
-        if start != *b"\x93NUMPY" && is_packed(&start) {
+        if Packing::of(&start) != Packing::Plain {
             let input = Input::open(&self.path)?;
             return self.read_array(name, input.bytes);
         }
@@ -86,10 +86,9 @@ impl Source {
             return self.checked(name, &header, Box::new(from));
         }
         // Its first row needs its last bytes, so it is decompressed first.
-        let write = |cause| Error::Write { path: self.beside.clone(), written_bytes: 0, cause };
-        let mut spool = scratch_file(&self.beside).map_err(write)?;
+        let mut spool = scratch_file(&self.beside).map_err(Error::write(&self.beside))?;
         let copied = std::io::copy(&mut from, &mut spool);
-        let n_bytes = copied.map_err(|cause| Error::Io { path: self.path.clone(), action: "unpack", cause })?;
+        let n_bytes = copied.map_err(Error::io(&self.path, "unpack"))?;
         let header = Header { n_bytes: 0, ..header };
         self.seekable_array(name, &header, spool, n_bytes)
     }
@@ -111,16 +110,17 @@ impl Source {
         }
         let bytes: Box<dyn Read + 'a> = if header.order == Order::ColumnMajor && header.shape.len() > 1 && n_bytes > 0 {
             if found > n_bytes {
-                return self.fail(SourceError::Malformed {
-                    part: array.name,
-                    found: format!("{} bytes after its values", found - n_bytes),
-                    expected: "one array and nothing else; save others to files of their own".to_owned(),
-                });
+                return self.fail(SourceError::unexpected(
+                    array.name,
+                    format!("{} bytes after its values", found - n_bytes),
+                    "one array and nothing else; save others to files of their own",
+                    &[],
+                ));
             }
             Box::new(Transposed::new(file, header.n_bytes, array.n_rows, &array.row_shape, array.numbers.n_bytes()))
         } else {
             let mut file = file;
-            file.seek(SeekFrom::Start(header.n_bytes)).map_err(read_error(&self.path, "read"))?;
+            file.seek(SeekFrom::Start(header.n_bytes)).map_err(Error::io(&self.path, "read"))?;
             Box::new(file)
         };
         Ok(Array { bytes, ..array })
@@ -129,11 +129,11 @@ impl Source {
     /// The array that a header describes, if it is possible.
     fn checked<'a>(&self, name: String, header: &Header, bytes: Box<dyn Read + 'a>) -> Result<Array<'a>, Error> {
         let [n_rows, row_shape @ ..] = header.shape.as_slice() else {
-            return self.fail(SourceError::Unsupported {
-                part: format!("`{name}`"),
-                found: "is a single number, of no dimensions".to_owned(),
-                way_out: "save an array of rows, `[n, …]`".to_owned(),
-            });
+            return self.fail(SourceError::unsupported(
+                format!("`{name}`"),
+                "is a single number, of no dimensions",
+                "save an array of rows, `[n, …]`",
+            ));
         };
         let numbers = header.numbers;
         let n_bytes = header.shape.iter().try_fold(numbers.n_bytes() as u64, |n, &dimension| n.checked_mul(dimension));
@@ -142,17 +142,17 @@ impl Source {
         let row = row.filter(|row| row.iter().try_fold(8_usize, |n, &dimension| n.checked_mul(dimension.max(1))).is_some());
         match (n_bytes, row) {
             (Some(_), Some(row_shape)) => Ok(Array { name, numbers, n_rows: *n_rows, row_shape, bytes }),
-            _ => self.fail(SourceError::Malformed {
-                part: format!("the header of `{name}`"),
-                found: format!("the shape {:?}, of more values than can be counted", header.shape),
-                expected: "the shape of an array that some machine holds".to_owned(),
-            }),
+            _ => self.fail(SourceError::unexpected(
+                format!("the header of `{name}`"),
+                format!("the shape {:?}, of more values than can be counted", header.shape),
+                "the shape of an array that some machine holds",
+                &[],
+            )),
         }
     }
 
     fn header(&self, name: &str, from: &mut dyn Read) -> Result<Header, Error> {
-        let io = read_error(&self.path, "read or unpack");
-        Header::read(name, from).map_err(io)?.or_else(|reason| self.fail(reason))
+        Header::read(name, from).map_err(|failure| failure.into_error(&self.path))
     }
 
     pub(super) fn fail<T>(&self, reason: SourceError) -> Result<T, Error> {
@@ -164,28 +164,20 @@ impl Source {
             ZipError::Io(cause) => Error::Io { path: self.path.clone(), action: "read or unpack", cause },
             ZipError::FileNotFound => {
                 let members = self.members.as_deref().unwrap_or_default();
-                let reason = SourceError::Malformed {
-                    part: "the archive".to_owned(),
-                    found: format!("the arrays {}", listed(members)),
-                    expected: format!("{part} too; name one of those"),
-                };
+                let reason = SourceError::unexpected(
+                    "the archive",
+                    format!("the arrays {}", listed(members)),
+                    format!("{part} too; name one of those"),
+                    &[],
+                );
                 reason.at(&self.path)
             }
             error => {
                 let expected = "an archive as `numpy.savez` writes it; save it again".to_owned();
-                SourceError::Malformed { part: part.to_owned(), found: error.to_string(), expected }.at(&self.path)
+                SourceError::unexpected(part.to_owned(), error.to_string(), expected, &[]).at(&self.path)
             }
         }
     }
 }
 
 pub(super) type Archive = ZipArchive<BufReader<Counted<File>>>;
-
-/// Whether these are the first bytes of a compressed file.
-fn is_packed(start: &[u8]) -> bool {
-    [b"\x1f\x8b".as_slice(), b"\x28\xb5\x2f\xfd", b"\xfd7zXZ"].iter().any(|magic| start.starts_with(magic))
-}
-
-pub(super) fn file_name(path: &Path) -> String {
-    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-}

@@ -11,7 +11,7 @@ use crate::parts::Part;
 #[cfg(feature = "remote")]
 use crate::remote::Remote;
 use crate::row_store::RowStore;
-use crate::schema::{Schema, Weights};
+use crate::schema::Schema;
 use crate::writer::Parts;
 
 /// About how many bytes are copied at a time.
@@ -103,7 +103,7 @@ fn described<S: RowStore>(table: &S) -> (Schema, TableMetadata) {
         label_dtype: parts.label_dtype(),
         n_labels: parts.n_labels(),
         categories,
-        weights: if parts.weights.is_some() { Weights::Present } else { Weights::Absent },
+        weights: parts.row_weights(),
         column_names: metadata.column_names.clone(),
         label_names: metadata.label_names.clone(),
         source: metadata.source.clone(),

@@ -22,7 +22,7 @@ impl ServerFolder {
     pub(super) fn create(location: &Location, remote: &Remote) -> Result<Self, Error> {
         remote.check_writable(location)?;
         let staging = remote.staging();
-        let failed = |cause| Error::Write { path: staging.clone(), written_bytes: 0, cause };
+        let failed = Error::write(&staging);
         fs::create_dir_all(&staging).map_err(failed)?;
         let staged = IndexToBe::create(&staging).map_err(failed)?;
         Ok(Self { index: index_location(location), remote: remote.clone(), staged, sent: Vec::new(), is_published: false })
@@ -38,7 +38,7 @@ impl ServerFolder {
         let location = self.index.sibling(&name);
         self.sent.push(location.clone());
         put_file(&location, &self.remote, shard)?;
-        fs::remove_file(shard).map_err(|cause| Error::Io { path: shard.to_owned(), action: "remove", cause })
+        fs::remove_file(shard).map_err(Error::io(shard, "remove"))
     }
 
     /// Sends the index, and removes the shards of the table that it replaces.

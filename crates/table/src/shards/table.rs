@@ -1,3 +1,4 @@
+use std::fmt::Debug;
 use std::fs;
 use std::io::Read;
 use std::ops::Range;
@@ -6,13 +7,11 @@ use std::path::{Path, PathBuf};
 use super::folder::index_path;
 use crate::description::describe;
 use crate::dtype::Element;
-use crate::error::IndexError;
-use crate::error::{Error, ShardMismatch};
+use crate::error::{Error, IndexError, ShardMismatch};
 use crate::format::{MAX_INDEX_BYTES, ShardEntry, ShardIndex};
 use crate::parts::{Part, Parts, open_file};
 use crate::row_store::{RowStore, Verified};
-use crate::statistics::ColumnStatistics;
-use crate::statistics::Moments;
+use crate::statistics::{ColumnStatistics, Moments};
 use crate::streamed::{ReadAhead, StreamedTable};
 use crate::table::Table;
 
@@ -254,7 +253,7 @@ fn mismatch(path: &Path, index: &Path, reason: ShardMismatch) -> Error {
 }
 
 fn read_index(path: &Path) -> Result<Vec<u8>, Error> {
-    let io = |cause| Error::Io { path: path.to_owned(), action: "read", cause };
+    let io = Error::io(path, "read");
     let file = open_file(path)?;
     let found = file.metadata().map_err(io)?.len();
     if found > MAX_INDEX_BYTES {
@@ -285,23 +284,23 @@ fn check_shard(entry: &ShardEntry, parts: &Parts, first: Option<&Parts>) -> Resu
         return Err(ShardMismatch::Header { expected: entry.header_crc32, found: parts.header_crc32 });
     }
     let Some(first) = first else { return Ok(()) };
-    let same = |part, is_same: bool, shown: fn(&Parts) -> String| {
-        if is_same { Ok(()) } else { Err(ShardMismatch::Schema { part, expected: shown(first), found: shown(parts) }) }
-    };
     let (of_first, of_parts) = (&first.metadata, &parts.metadata);
-    let (first_row, row) = (&first.features.shape[1..], &parts.features.shape[1..]);
-    same("shape of a row", first_row == row, |parts| format!("{:?}", &parts.features.shape[1..]))?;
-    same("dtype", first.features.dtype == parts.features.dtype, |parts| parts.features.dtype.to_string())?;
-    same("dtype of labels", first.label_dtype() == parts.label_dtype(), |parts| parts.label_dtype().to_string())?;
-    same("number of labels", first.n_labels() == parts.n_labels(), |parts| parts.n_labels().to_string())?;
-    same("number of categories", first.n_categories() == parts.n_categories(), |parts| parts.n_categories().to_string())?;
-    let have = |parts: &Parts| if parts.weights.is_some() { "present" } else { "absent" }.to_owned();
-    same("tensor of weights", first.weights.is_some() == parts.weights.is_some(), have)?;
-    let names = |parts: &Parts| format!("{:?}", parts.metadata.column_names);
-    same("list of column names", of_first.column_names == of_parts.column_names, names)?;
-    let dictionaries = |parts: &Parts| format!("{:?}", parts.metadata.dictionaries);
-    same("list of dictionaries", of_first.dictionaries == of_parts.dictionaries, dictionaries)?;
-    same("list of classes", of_first.classes == of_parts.classes, |parts| format!("{:?}", parts.metadata.classes))
+    same("shape of a row", &first.features.shape[1..], &parts.features.shape[1..])?;
+    same("dtype", first.features.dtype, parts.features.dtype)?;
+    same("dtype of labels", first.label_dtype(), parts.label_dtype())?;
+    same("number of labels", first.n_labels(), parts.n_labels())?;
+    same("number of categories", first.n_categories(), parts.n_categories())?;
+    same("tensor of weights", first.row_weights(), parts.row_weights())?;
+    same("list of column names", &of_first.column_names, &of_parts.column_names)?;
+    same("list of dictionaries", &of_first.dictionaries, &of_parts.dictionaries)?;
+    same("list of classes", &of_first.classes, &of_parts.classes)
+}
+
+fn same<T: PartialEq + Debug>(part: &'static str, first: T, found: T) -> Result<(), ShardMismatch> {
+    if first == found {
+        return Ok(());
+    }
+    Err(ShardMismatch::Schema { part, expected: format!("{first:?}"), found: format!("{found:?}") })
 }
 
 fn merged<'a>(shards: impl Iterator<Item = Option<&'a [ColumnStatistics]>>) -> Option<Vec<ColumnStatistics>> {

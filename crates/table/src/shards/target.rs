@@ -21,7 +21,7 @@ pub(super) enum Target {
 impl Target {
     /// A folder of this machine.
     pub(super) fn folder(folder: &Path) -> Result<Self, Error> {
-        let failed = |cause| Error::Write { path: folder.to_owned(), written_bytes: 0, cause };
+        let failed = Error::write(folder);
         let new_folder = NewFolder::create(folder).map_err(failed)?;
         let index = IndexToBe::create(folder).map_err(failed)?;
         Ok(Self::Folder { index, new_folder })

@@ -169,10 +169,7 @@ impl ShardedWriter {
     /// # Errors
     /// [`Error::Schema`] if they are not the dictionaries of those columns, or if a shard is already full.
     pub fn set_dictionaries(&mut self, dictionaries: Vec<Dictionary>) -> Result<(), Error> {
-        if !self.entries.is_empty() && dictionaries != self.metadata.dictionaries {
-            let problem = "dictionaries may not change once a shard is full; set them before, or make shards larger".to_owned();
-            return Err(Error::Schema { problem });
-        }
+        self.check_unchanged("dictionaries", dictionaries == self.metadata.dictionaries)?;
         self.shard.set_dictionaries(dictionaries.clone())?;
         self.metadata.dictionaries = dictionaries;
         Ok(())
@@ -185,13 +182,15 @@ impl ShardedWriter {
     /// [`Error::Schema`] if a class is named twice, or if a shard is already full.
     pub fn set_classes<S: Into<String>>(&mut self, names: impl IntoIterator<Item = S>) -> Result<(), Error> {
         let names: Vec<String> = names.into_iter().map(Into::into).collect();
-        if !self.entries.is_empty() && names != self.metadata.classes {
-            let problem = "classes may not change once a shard is full; set them before, or make shards larger".to_owned();
-            return Err(Error::Schema { problem });
-        }
+        self.check_unchanged("classes", names == self.metadata.classes)?;
         self.shard.set_classes(names.iter().cloned())?;
         self.metadata.classes = names;
         Ok(())
+    }
+
+    fn check_unchanged(&self, what: &str, is_same: bool) -> Result<(), Error> {
+        let problem = || format!("{what} may not change once a shard is full; set them before, or make shards larger");
+        if self.entries.is_empty() || is_same { Ok(()) } else { Err(Error::Schema { problem: problem() }) }
     }
 
     /// The number of rows that were pushed.

@@ -77,7 +77,7 @@ impl TableFile {
         match &self.source {
             Source::File { path, file } => {
                 let read = read_exact_at(file, out, bytes.start as u64);
-                read.map_err(|cause| Error::Io { path: path.clone(), action: "read", cause })
+                read.map_err(Error::io(path, "read"))
             }
             #[cfg(feature = "remote")]
             Source::Object(object) => object.read(bytes, out),

@@ -1,10 +1,10 @@
 use std::path::Path;
 
-use super::line::LineParser;
+use super::line::{LineParser, Problem};
 use super::rows::{IndexRange, Scanned, Shape, parse};
 use super::{FirstIndex, SvmlightOptions};
 use crate::csv::{ChunkEnds, Position, Text, what_else};
-use crate::error::{Error, SvmlightError};
+use crate::error::{Error, SourceError};
 use crate::import::{ColumnOptions, ImportReport, LabelKind, Labels, Like, Missing, Origin, Progress, ReadSource, Roles, Sink};
 use crate::schema::Weights;
 use crate::source_identity::SourceIdentity;
@@ -21,9 +21,9 @@ impl ReadSource for SvmlightOptions {
             Some(like) => matched(self, like)?,
             None => self.clone(),
         };
-        let labels = Labels::of(&options.label_kind).map_err(|problem| wrong(path, problem))?;
+        let labels = Labels::of(&options.label_kind).map_err(|problem| SourceError::roles(problem, &[]).at(path))?;
         if labels == Labels::Absent {
-            return Err(wrong(path, "rows of svmlight begin with a label; choose another kind of labels".to_owned()));
+            return Err(SourceError::roles("rows of svmlight begin with a label; choose another kind of labels", &[]).at(path));
         }
         let mut parser = LineParser::new(labels, options);
         let shape = find_shape(path, options, &parser)?;
@@ -36,14 +36,14 @@ impl ReadSource for SvmlightOptions {
             bad_rows: options.bad_rows,
             ..ColumnOptions::default()
         };
-        let roles = Roles::find(path, &names, &columns, like.as_ref(), &[], &|_| false)?;
+        let roles = Roles::find(&names, &columns, like.as_ref(), &[], &|_| false).map_err(|reason| reason.at(path))?;
         parser.labels = roles.labels.clone();
 
         let text = open(path, shape.rows_at_once())?;
         let sink = Sink::create(dest, &roles, like.as_ref(), origin)?;
         let parse = |chunk: &_, dense: &mut _| parse(chunk, dense, &parser, options.bad_rows, shape, &roles.rules);
-        let error_of = |at, reason: &SvmlightError| error_of(at, reason.clone(), path);
-        text.write(sink, options.n_threads, parse, error_of, "no rows", progress).map_err(of_lines)
+        let error_of = |at, problem: &Problem| problem.at(at, path);
+        text.write(sink, options.n_threads, parse, error_of, "no rows", progress)
     }
 
     fn like(&self) -> Option<&Path> {
@@ -57,7 +57,7 @@ fn matched(options: &SvmlightOptions, like: &Like) -> Result<SvmlightOptions, Er
     let first = names.first().and_then(|name| name.strip_prefix("feature_")?.parse().ok());
     let is_of_svmlight = |&first: &usize| {
         let expected = names.iter().zip(first..).all(|(name, index)| *name == format!("feature_{index}"));
-        expected && first <= 1 && like.dictionaries.is_empty() && like.indicators.is_empty()
+        expected && first <= 1 && like.metadata.dictionaries.is_empty() && like.metadata.indicators.is_empty()
     };
     let Some(first) = first.filter(is_of_svmlight) else {
         return Err(like.wrong("its columns are not `feature_0` or `feature_1` and so on, as those of svmlight are"));
@@ -69,13 +69,13 @@ fn matched(options: &SvmlightOptions, like: &Like) -> Result<SvmlightOptions, Er
     if differs {
         return Err(like.wrong(&format!("its {} features begin with {first}, other ones were given", names.len())));
     }
-    let label_kind = match (&like.classes[..], &options.label_kind) {
+    let label_kind = match (&like.metadata.classes[..], &options.label_kind) {
         ([], kind) => kind.clone(),
         // Text for which the roles then give the numbers of the table's classes.
         (names, LabelKind::Number) => LabelKind::Given(names.iter().map(|name| name.as_str().into()).collect()),
         (_, kind) => kind.clone(),
     };
-    let missing = if like.imputed.is_some() { Missing::Mean } else { options.missing };
+    let missing = if like.metadata.imputed.is_some() { Missing::Mean } else { options.missing };
     Ok(SvmlightOptions {
         first_index,
         n_features: Some(names.len()),
@@ -92,7 +92,8 @@ fn find_shape(path: &Path, options: &SvmlightOptions, parser: &LineParser) -> Re
         && !(1..=Shape::MAX_FEATURES).contains(&n_features)
     {
         let limit = Shape::MAX_FEATURES;
-        return Err(wrong(path, format!("`n_features` is {n_features}, expected 1 to {limit}, since rows become dense")));
+        let problem = format!("`n_features` is {n_features}, expected 1 to {limit}, since rows become dense");
+        return Err(SourceError::roles(problem, &[]).at(path));
     }
     match (options.first_index, options.n_features) {
         (FirstIndex::Zero, Some(n_features)) => return Ok(Shape { first_index: 0, n_features }),
@@ -106,8 +107,7 @@ fn find_shape(path: &Path, options: &SvmlightOptions, parser: &LineParser) -> Re
     };
     let found = indices.0.map(|(_, last)| last + 1 - first_index);
     let Some(n_features) = options.n_features.or(found) else {
-        let problem = "no row has a feature, so their number is unknown; pass `n_features`";
-        return Err(wrong(path, problem.to_owned()));
+        return Err(SourceError::roles("no row has a feature, so their number is unknown; pass `n_features`", &[]).at(path));
     };
     Ok(Shape { first_index, n_features })
 }
@@ -117,18 +117,18 @@ fn scan(path: &Path, options: &SvmlightOptions, parser: &LineParser) -> Result<I
     let (mut indices, mut n_rows, mut n_bad) = (IndexRange::default(), 0, 0);
     let scan = |chunk: &_, scanned: &mut _| Scanned::scan(chunk, scanned, parser, options.bad_rows);
     let scanned = open(path, usize::MAX)?.parse(options.n_threads, Scanned::default, scan, |scanned, start, _| {
-        if let Some((at, reason)) = scanned.rejected.first.first().filter(|_| scanned.rejected.is_cut) {
-            return Err(error_of(start + *at, reason.clone(), path));
+        if let Some((at, problem)) = scanned.rejected.first.first().filter(|_| scanned.rejected.is_cut) {
+            return Err(problem.at(start + *at, path));
         }
         indices.add(scanned.rows.indices);
         n_rows += scanned.rows.n_rows;
         n_bad += scanned.rejected.n;
         Ok(())
     });
-    scanned.map_err(of_lines)?;
+    scanned?;
     if n_rows == 0 {
         let found = if n_bad > 0 { "only rows that were skipped" } else { "no rows" };
-        return Err(Error::NoRows { path: path.to_owned(), found });
+        return Err(SourceError::NoRows { found }.at(path));
     }
     Ok(indices)
 }
@@ -139,27 +139,9 @@ fn open(path: &Path, rows_at_once: usize) -> Result<Text<'_>, Error> {
     let start = text.peek()?;
     let found = if start.is_empty() { Some("an empty file") } else { what_else(start) };
     if let Some(found) = found {
-        return Err(Error::NoRows { path: path.to_owned(), found });
+        return Err(SourceError::NoRows { found }.at(path));
     }
     let byte = if start.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
     text.start_at(Position { line: 1, byte }, ChunkEnds::Lines { at_most: rows_at_once });
     Ok(text)
-}
-
-fn wrong(path: &Path, problem: String) -> Error {
-    Error::ColumnRoles { path: path.to_owned(), problem }
-}
-
-fn error_of(Position { line, byte }: Position, reason: SvmlightError, path: &Path) -> Error {
-    Error::Svmlight { path: path.to_owned(), line, byte, reason }
-}
-
-/// The error of this format for a line that does not end.
-fn of_lines(error: Error) -> Error {
-    match error {
-        Error::RowTooLong { path, line, byte, limit_bytes } => {
-            Error::Svmlight { path, line, byte, reason: SvmlightError::LineTooLong { limit_bytes } }
-        }
-        error => error,
-    }
 }

@@ -1,8 +1,10 @@
 //! One line: `label [qid:n] [index:value …] [# comment]`.
 
+use std::path::Path;
+
 use super::{FirstIndex, MAX_INDEX, SvmlightOptions};
-use crate::csv::{number, shown};
-use crate::error::SvmlightError;
+use crate::csv::{Position, number, shown};
+use crate::error::Error;
 use crate::import::{Labels, Missing, expected, is_missing};
 use crate::remedy::{Expected, Remedy};
 
@@ -35,8 +37,27 @@ pub(super) enum Label<'a> {
     Known(u32),
 }
 
+/// What is wrong with a line.
+#[derive(Debug)]
+pub(super) struct Problem {
+    pub(super) problem: String,
+    pub(super) remedies: &'static [Remedy],
+}
+
 /// The position of a problem in a line, and the problem.
-pub(super) type Wrong = (usize, SvmlightError);
+pub(super) type Wrong = (usize, Problem);
+
+impl Problem {
+    /// Something other than what was expected; `what` says what it is.
+    pub(super) fn found(what: &str, found: &str, expected: &Expected) -> Self {
+        Self { problem: format!("{what} {found:?}, expected {}", expected.what), remedies: expected.remedies }
+    }
+
+    /// The error for a line of the file at `path`.
+    pub(super) fn at(&self, at: Position, path: &Path) -> Error {
+        at.line_error(self.problem.clone(), self.remedies).at(path)
+    }
+}
 
 impl LineParser {
     pub(super) fn new(labels: Labels, options: &SvmlightOptions) -> Self {
@@ -55,7 +76,7 @@ impl LineParser {
         if let Some((at, query)) = words.next_if(|(_, word)| word.starts_with(b"qid:"))
             && whole_number(&query[4..]).is_none()
         {
-            return Err((at, SvmlightError::Query { found: found(query) }));
+            return Err((at, Problem::found("found the query", &shown(query), &QUERY)));
         }
         for (at, word) in words {
             let previous = entries.last().map(|entry| entry.index);
@@ -65,8 +86,8 @@ impl LineParser {
         Ok(Some(label))
     }
 
-    fn label<'a>(&self, word: &'a [u8]) -> Result<Label<'a>, SvmlightError> {
-        let wrong = |expected| SvmlightError::Label { found: found(word), expected };
+    fn label<'a>(&self, word: &'a [u8]) -> Result<Label<'a>, Problem> {
+        let wrong = |expected| Problem::found("found the label", &shown(word), expected);
         if let Labels::Found | Labels::Known(_) = &self.labels {
             let Ok(name) = str::from_utf8(word) else {
                 return Err(wrong(&expected::CLASS_IN_UTF8));
@@ -84,22 +105,37 @@ impl LineParser {
         }
     }
 
-    fn feature(&self, word: &[u8], previous: Option<usize>) -> Result<(usize, f32), SvmlightError> {
-        let no_feature = || SvmlightError::Feature { found: found(word) };
+    fn feature(&self, word: &[u8], previous: Option<usize>) -> Result<(usize, f32), Problem> {
+        let no_feature = || Problem::found("found", &shown(word), &FEATURE);
         let colon = memchr::memchr(b':', word).ok_or_else(no_feature)?;
         let (index, value) = (&word[..colon], &word[colon + 1..]);
         let digits = whole_number(index).ok_or_else(no_feature)?;
         let index = match digits.parse() {
             Ok(index) if index <= MAX_INDEX => index,
-            _ => return Err(SvmlightError::TooLarge { found: found(index), limit: MAX_INDEX }),
+            _ => {
+                let found = shown(index);
+                let problem = format!(
+                    "feature {found}, indices up to {MAX_INDEX} are read since rows become dense; hash or choose features first"
+                );
+                return Err(Problem { problem, remedies: &[] });
+            }
         };
+        let refuse = |problem: String, remedies| Err(Problem { problem, remedies });
         match previous {
-            Some(previous) if index == previous => return Err(SvmlightError::Twice { index }),
-            Some(previous) if index < previous => return Err(SvmlightError::NotRising { previous, index }),
-            _ if index == 0 && self.first_index == FirstIndex::One => return Err(SvmlightError::BelowFirst),
+            Some(previous) if index == previous => {
+                return refuse(format!("feature {index} is given twice"), &[Remedy::Correct, Remedy::SkipRows]);
+            }
+            Some(previous) if index < previous => {
+                let problem = format!("feature {index} follows {previous}, expected rising indices");
+                return refuse(problem, &[Remedy::SortRow, Remedy::SkipRows]);
+            }
+            _ if index == 0 && self.first_index == FirstIndex::One => {
+                let problem = "feature 0 in a file whose first index is said to be 1".to_owned();
+                return refuse(problem, &[Remedy::FirstIndexZero]);
+            }
             _ => {}
         }
-        let wrong = |expected| SvmlightError::Value { index, found: found(value), expected };
+        let wrong = |expected| Problem::found(&format!("feature {index}: found"), &shown(value), expected);
         match number(value, b'.') {
             Some(value) if value.is_finite() => Ok((index, value)),
             Some(number) if number.is_infinite() && value.iter().any(u8::is_ascii_digit) => Err(wrong(&expected::IN_RANGE)),
@@ -117,6 +153,8 @@ impl LineParser {
 const BINARY_LABEL: Expected = Expected { what: "a label 0 or 1", remedies: &[Remedy::LabelsAsNumbers, Remedy::LabelsAsClasses] };
 const LABEL: Expected =
     Expected { what: "one finite number", remedies: &[Remedy::Correct, Remedy::LabelsAsClasses, Remedy::SkipRows] };
+const QUERY: Expected = Expected { what: "`qid:` and a whole number", remedies: &[Remedy::Correct, Remedy::SkipRows] };
+const FEATURE: Expected = Expected { what: "`index:value`", remedies: &[Remedy::Correct, Remedy::SkipRows] };
 const NUMBER: Expected = Expected { what: "a number", remedies: &[Remedy::Correct, Remedy::SkipRows] };
 
 /// Words between blanks, with their positions.
@@ -141,8 +179,4 @@ impl<'a> Iterator for Words<'a> {
 fn whole_number(text: &[u8]) -> Option<&str> {
     let is_one = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
     if is_one { str::from_utf8(text).ok() } else { None }
-}
-
-fn found(text: &[u8]) -> Box<str> {
-    shown(text).into()
 }

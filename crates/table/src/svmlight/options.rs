@@ -13,9 +13,9 @@ use crate::import::{BadRows, FeatureDType, LabelKind, Missing};
 /// checked and dropped.
 ///
 /// # Errors
-/// [`Error::Svmlight`](crate::Error::Svmlight) with file, line, byte, what was found and what was expected, always of the first
-/// bad row; [`Error::NoRows`](crate::Error::NoRows) and [`Error::ColumnRoles`](crate::Error::ColumnRoles) for a file or options
-/// that make no table; [`Error::Io`](crate::Error::Io) if the file cannot be read or decompressed;
+/// [`SourceError::Line`](crate::SourceError::Line) with file, line, byte, what was found and what was expected, always of the
+/// first bad row; [`Error::Source`](crate::Error::Source) for a file or options that make no table;
+/// [`Error::Io`](crate::Error::Io) if the file cannot be read or decompressed;
 /// [`Error::Write`](crate::Error::Write). On `Err`, `dest` is unchanged.
 /// # Cost
 /// Reads the file twice, unless both [`first_index`](Self::first_index) and [`n_features`](Self::n_features) are given. Memory

@@ -1,13 +1,13 @@
 //! Conversion of chunks of lines to rows of numbers.
 
 use super::MAX_INDEX;
-use super::line::{Entry, Label, LineParser, Wrong};
+use super::line::{Entry, Label, LineParser, Problem, Wrong};
 use crate::csv::{Chunk, Parsed, Position};
-use crate::error::SvmlightError;
 use crate::import::{BadRows, ChunkLabels, FeatureRules, RowChunk};
+use crate::remedy::Remedy;
 
 /// Lines of which some may be bad.
-type Lines<T> = Parsed<T, SvmlightError>;
+type Lines<T> = Parsed<T, Problem>;
 
 /// Reads the lines of a chunk one by one. Unless bad rows are skipped, it stops after the first of them.
 fn read_lines<T>(
@@ -117,7 +117,10 @@ fn fill_in(row: &mut [f32], entries: &[Entry], shape: Shape, rules: &FeatureRule
         // An index below the first is reported when the line is parsed, or does not occur in the file.
         let place = index.checked_sub(first_index).and_then(|place| row.get_mut(place));
         let last = n_features + first_index - 1;
-        *place.ok_or((at, SvmlightError::BeyondLast { index, n_features, last }))? = value;
+        *place.ok_or_else(|| {
+            let problem = format!("feature {index}, rows have {n_features} features and the last is {last}");
+            (at, Problem { problem, remedies: &[Remedy::MoreFeatures, Remedy::SkipRows] })
+        })? = value;
     }
     if rules.is_plain() {
         return Ok(());
@@ -126,6 +129,6 @@ fn fill_in(row: &mut [f32], entries: &[Entry], shape: Shape, rules: &FeatureRule
         let index = place + first_index;
         // Only values that were given can be invalid: 0 fits every type.
         let at = entries.iter().find(|entry| entry.index == index).map_or(0, |entry| entry.at);
-        (at, SvmlightError::Value { index, found: row[place].to_string().into(), expected })
+        (at, Problem::found(&format!("feature {index}: found"), &row[place].to_string(), expected))
     })
 }

@@ -2,14 +2,15 @@ use std::io;
 
 use super::TableWriter;
 use crate::dtype::{DType, Element};
-use crate::error::Error;
+use crate::error::{Error, SourceError};
+use crate::remedy::Remedy;
 
 impl TableWriter {
     /// Replaces NaN by the mean of its column in the first `n_columns` features, in the file and in the statistics, and records
     /// the means in the metadata.
     ///
     /// # Errors
-    /// [`Error::NoMean`] for a column without values; [`Error::Write`].
+    /// [`SourceError::ColumnRoles`] for a column without values; [`Error::Write`].
     /// # Cost
     /// Reads the features once, and writes the blocks with missing values.
     pub(crate) fn impute_means(&mut self, n_columns: usize) -> Result<(), Error> {
@@ -17,7 +18,9 @@ impl TableWriter {
         let mut means = Vec::with_capacity(n_columns);
         for (column, name) in statistics[..n_columns].iter().zip(&self.schema.column_names) {
             if column.count == 0 {
-                return Err(Error::NoMean { path: self.out.file().path().to_owned(), column: name.clone() });
+                let problem = format!("every value of `{name}` is missing, so it has no mean");
+                let reason = SourceError::roles(problem, &[Remedy::DropColumn, Remedy::FillMissingWithNumber]);
+                return Err(reason.at(self.out.file().path()));
             }
             means.push(match self.schema.dtype {
                 #[cfg(feature = "half")]

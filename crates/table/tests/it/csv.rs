@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::Write;
 
 use brisk_table::{
-    BadRows, ColumnOptions, CsvOptions, Decimal, Delimiter, Error, Header, Imported, LabelKind, Missing, Progress, import,
+    BadRows, ColumnOptions, CsvOptions, Decimal, Delimiter, Header, Imported, LabelKind, Missing, Progress, SourceError, import,
     import_if_changed, import_with_progress,
 };
 
@@ -91,7 +91,7 @@ fn columns_have_roles() {
     refuse("a\n1\n2\n", auto(), &["no column is left for features", "delimiter"]);
     refuse("y,a,a\n1,2,3\n", auto(), &["columns 2 and 3 are both named `a`"]);
     refuse("y,1,2\n1,2,3\n", auto(), &["line 1", "may be a header or a row", "Header::Present"]);
-    refuse(b"y,\xff\xfe\n1,2\n", auto(), &["line 1, column 2", "is not UTF-8"]);
+    refuse(b"y,\xff\xfe\n1,2\n", auto(), &["line 1, byte 0: the name of column 2", "is not UTF-8"]);
     refuse("y,a\n1,2\n", CsvOptions { delimiter: Delimiter::Byte(b'.'), ..auto() }, &["pass another"]);
 }
 
@@ -136,7 +136,7 @@ fn a_bad_cell_is_placed_and_quoted() {
 fn ragged_rows_and_open_quotes() {
     refuse("y,a,b\n1,2,3\n1,2\n", auto(), &["the header has 3 columns, line 3 has 2"]);
     refuse("y,a,b\n1,2,3\n1,2,3,4,5\n", auto(), &["the header has 3 columns, line 3 has 5"]);
-    refuse("y,a,b\n1,2,3\n1,2,\"3\n4,5,6\n", auto(), &["line 3: a quote is opened", "never closed"]);
+    refuse("y,a,b\n1,2,3\n1,2,\"3\n4,5,6\n", auto(), &["line 3, byte 16: a quote is opened", "never closed"]);
     refuse("y,a\n1,2\n1 2\n", auto(), &["the header has 2 columns, line 3 has 1"]);
 }
 
@@ -146,12 +146,12 @@ fn a_bad_cell_has_its_byte() {
     for n_rows in [3, 400_000] {
         let text = "\u{feff}y,a\n".to_owned() + &"1,\"2\n\"\n".repeat(n_rows) + "0,x y\n3,4\n";
         let files = Import::of("rows.csv", &text);
-        match import(&files.source, &files.dest, &auto()).map(|_| ()).unwrap_err() {
-            Error::Cell { line, byte, .. } => {
+        match crate::reason(import(&files.source, &files.dest, &auto())) {
+            Some(SourceError::Cell { line, byte, .. }) => {
                 assert_eq!(line, 2 + 2 * n_rows as u64);
                 assert!(text[byte as usize..].starts_with("x y"), "byte {byte} is elsewhere");
             }
-            other => panic!("{other}"),
+            other => panic!("{other:?}"),
         }
     }
 }

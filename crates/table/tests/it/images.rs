@@ -108,7 +108,10 @@ fn channels_are_converted() {
     assert_eq!(rows(Channels::Rgba), Ok(vec![100, 100, 100, 255, 200, 100, 50, 7]));
     assert_eq!(rows(Channels::Grey), Ok(vec![100, 124]));
     let message: String = rows(Channels::AsStored).unwrap_err();
-    assert!(message.contains("`x/1.png` is 1 × 1 pixels of 1 channels, `x/2.png` is 1 × 1 pixels of 4"), "{message}");
+    assert!(
+        message.contains("`x/2.png`: found 1 × 1 pixels of 4 channels, expected 1 × 1 pixels of 1 channels, as `x/1.png` has"),
+        "{message}"
+    );
     assert!(message.contains("`ImagesOptions::channels`"), "{message}");
 }
 
@@ -145,7 +148,7 @@ fn sizes_that_differ_are_named() {
     write(folder.path(), "a/0.png", (1, 2), ExtendedColorType::Rgb8, &[0; 6]);
     for options in [ImagesOptions::default(), SKIP] {
         let message = table_of(folder.path(), options).unwrap_err();
-        let expected = "`a/0.png` is 2 × 1 pixels of 3 channels, `a/1.png` is 1 × 2 pixels of 3 channels; resize them with `ImagesOptions::size`";
+        let expected = "`a/1.png`: found 1 × 2 pixels of 3 channels, expected 2 × 1 pixels of 3 channels, as `a/0.png` has; resize them with `ImagesOptions::size`";
         assert!(message.contains(expected), "{message}");
     }
 }
@@ -172,7 +175,7 @@ fn images_are_resized() {
     assert_eq!((table.row_shape(), table.rows::<u8>(1..2).unwrap()), ([5, 7, 1].as_slice(), [90; 35].as_slice()));
     // Resizing does not help if channels differ.
     let message = table_of(folder.path(), size([5, 7])).unwrap_err();
-    assert!(message.contains("`c/rgb.jpeg` is 5 × 7 pixels of 3 channels; "), "{message}");
+    assert!(message.contains("`c/rgb.jpeg`: found 5 × 7 pixels of 3 channels, expected "), "{message}");
     for wrong in [[0, 4], [4, 1 << 15]] {
         let message = table_of(folder.path(), size(wrong)).unwrap_err();
         assert!(message.contains("`ImagesOptions::size`: found ") && message.contains("sides from 1 to 16384"), "{message}");

@@ -52,7 +52,7 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
-use brisk_table::{Error, ImportReport, Importer, Table, import};
+use brisk_table::{Error, ImportReport, Importer, SourceError, Table, import};
 use tempfile::TempDir;
 
 /// A temporary folder, and the path of a table in it.
@@ -60,6 +60,14 @@ fn scratch() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
     let table = folder.path().join("table.safetensors");
     (folder, table)
+}
+
+/// Why a source could not be imported.
+fn reason<T>(result: Result<T, Error>) -> Option<SourceError> {
+    match result {
+        Err(Error::Source { reason, .. }) => Some(*reason),
+        _ => None,
+    }
 }
 
 /// A file to import, in a temporary folder.

@@ -28,7 +28,7 @@ fn no_reader_opens_them() {
     let (folder, dest) = crate::scratch();
     for (name, found) in special_files(folder.path()) {
         let path = folder.path().join(name);
-        for format in Format::ALL {
+        for &format in Format::ALL {
             let options = ImportOptions { format: Some(format), ..ImportOptions::default() };
             check(import(&path, &dest, &options), found, &format!("{name} as {format}"));
         }

@@ -3,11 +3,10 @@ use super::sketch::Distinct;
 use super::thousands::Thousands;
 use crate::csv::{Decimal, number64};
 use crate::import::is_missing;
-use crate::iso_time::IsoTime;
-use crate::iso_time::looks_like_date;
+use crate::iso_time::{IsoTime, looks_like_date};
 use crate::statistics::ColumnStatistics;
 
-/// How many cells that differ from the others are kept.
+/// How many cells that differ from the others, or that were looked for, are kept.
 const MAX_ODD: usize = 3;
 
 /// A text column is nearly all numbers, or nearly all dates, if they are at least this many times as many as the other cells.
@@ -241,10 +240,8 @@ impl ColumnSurvey {
         self.missing.iter_mut().zip(&later.missing).for_each(|(word, later)| word.is_found |= later.is_found);
         self.texts.merge(&later.texts);
         self.numbers.merge(&later.numbers);
-        for (cells, later) in [(&mut self.not_numbers, &later.not_numbers), (&mut self.not_dates, &later.not_dates)] {
-            let room = MAX_ODD - cells.len();
-            cells.extend(later.iter().take(room).map(|cell| OddCell { line: line + cell.line, ..cell.clone() }));
-        }
+        note_later(&mut self.not_numbers, &later.not_numbers, line);
+        note_later(&mut self.not_dates, &later.not_dates, line);
     }
 
     /// The kind that all cells together have, whatever their order.
@@ -287,10 +284,17 @@ impl ColumnSurvey {
     }
 }
 
-fn note(cells: &mut Vec<OddCell>, cell: &[u8], line: impl Fn() -> u64) {
+/// Adds a cell, unless there are enough.
+pub(super) fn note(cells: &mut Vec<OddCell>, cell: &[u8], line: impl Fn() -> u64) {
     if cells.len() < MAX_ODD {
         cells.push(OddCell { line: line(), text: crate::csv::shown(cell) });
     }
+}
+
+/// Adds cells of later rows, whose lines are counted from `line`.
+pub(super) fn note_later(cells: &mut Vec<OddCell>, later: &[OddCell], line: u64) {
+    let room = MAX_ODD - cells.len();
+    cells.extend(later.iter().take(room).map(|cell| OddCell { line: line + cell.line, ..cell.clone() }));
 }
 
 #[cfg(test)]
