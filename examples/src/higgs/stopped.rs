@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use brisk_train::{Ended, Error, FitReport, StopFlag, Warning};
+use brisk_train::{Ended, Error, FitReport, StopFlag, StopSignal, Warning};
 
 use crate::interruptible::StoppedImport;
 use crate::print;
@@ -29,19 +29,20 @@ pub enum StartedBy {
     Launcher,
 }
 
-/// The exit status of a run with results. If it was stopped, prints where its checkpoint is and how to resume from it.
-pub fn finish(report: &FitReport, stop: &StopFlag, checkpoint: &Path, started_by: StartedBy) -> ExitCode {
+/// The exit status of a run with results. If it was stopped, by `signal` or by the program, prints where its checkpoint is and how
+/// to resume from it.
+pub fn finish(report: &FitReport, signal: Option<StopSignal>, checkpoint: &Path, started_by: StartedBy) -> ExitCode {
     if report.ended != Ended::Stopped {
         return written(&report.warnings);
     }
-    let by = by_signal(stop);
+    let by = signal.map_or(String::new(), |signal| format!(" by {signal}"));
     print::note(format_args!(
         "stopped{by} after {} epochs; a checkpoint was written to {}",
         report.n_epochs,
         checkpoint.display()
     ));
     say_how_to_resume(checkpoint, started_by);
-    status(stop, ExitCode::SUCCESS)
+    signal.map_or(ExitCode::SUCCESS, |signal| ExitCode::from(signal.exit_status()))
 }
 
 /// The exit status of a run that has ended with these warnings: a failure if its report is not written, or if its checkpoints
@@ -66,10 +67,6 @@ pub fn without_results(error: anyhow::Error, stop: &StopFlag, started_by: Starte
         say_how_to_resume(checkpoint, started_by);
     }
     Ok(status(stop, ExitCode::FAILURE))
-}
-
-fn by_signal(stop: &StopFlag) -> String {
-    stop.signal().map_or(String::new(), |signal| format!(" by {signal}"))
 }
 
 /// The exit status of a program that was stopped: that of the signal, or `otherwise` if there was none.
