@@ -77,9 +77,16 @@ pub fn status(stop: &StopFlag, otherwise: ExitCode) -> ExitCode {
 fn say_how_to_resume(checkpoint: &Path, started_by: StartedBy) {
     let how = match started_by {
         StartedBy::CommandLine => resume_command(std::env::args_os(), checkpoint),
-        StartedBy::Launcher => format!("start the job again with {}", resume_option(checkpoint)),
+        StartedBy::Launcher => resume_job(std::env::args_os(), checkpoint),
     };
     print::note(format_args!("to resume: {how}"));
+}
+
+/// What to change in the command line of a job, of which this process has the last part.
+fn resume_job(args: impl IntoIterator<Item = OsString>, checkpoint: &Path) -> String {
+    let names_folder = |arg: OsString| arg.to_str().is_some_and(|arg| arg == "--out" || arg.starts_with("--out="));
+    let without = if args.into_iter().any(names_folder) { " and without --out" } else { "" };
+    format!("start the job again with {}{without}", resume_option(checkpoint))
 }
 
 fn resume_option(checkpoint: &Path) -> String {
@@ -116,6 +123,15 @@ mod tests {
     fn check(args: &[&str], expected: &str) {
         let found = resume_command(args.iter().map(OsString::from), Path::new("my runs/last.safetensors"));
         assert_eq!(found, format!("{expected} --resume 'my runs/last.safetensors'"));
+    }
+
+    #[test]
+    fn a_job_resumes_without_the_option_that_names_a_new_folder() {
+        let how = |args: &[&str]| resume_job(args.iter().map(OsString::from), Path::new("st/last.safetensors"));
+        assert_eq!(how(&["data_parallel", "--rows", "9"]), "start the job again with --resume st/last.safetensors");
+        for args in [&["data_parallel", "--out", "st"][..], &["data_parallel", "--out=st"]] {
+            assert_eq!(how(args), "start the job again with --resume st/last.safetensors and without --out");
+        }
     }
 
     #[test]
