@@ -12,8 +12,8 @@ use brisk_replicate::buckets;
 use brisk_report::{mebibytes, thousands};
 use brisk_train::metrics::roc_auc;
 use brisk_train::{
-    Binary, CheckpointFiles, DataParallel, Feed, FeedConfig, FeedProbe, Outputs, Progress, RunFolder, Scorer, StopFlag, StopSignal,
-    Trainable, Trainer, TrainerConfig, Training,
+    Binary, CheckpointFiles, DataParallel, Feed, FeedConfig, FeedProbe, Outputs, Progress, RunFolder, Scorer, StopFlag,
+    StopSignal, Trainable, Trainer, TrainerConfig, Training,
 };
 use serde_json::{Value, json};
 

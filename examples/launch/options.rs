@@ -73,10 +73,12 @@ impl Options {
 
     /// The value of the program's `--resume`, empty if it has none, in the forms `--resume FROM` and `--resume=FROM`.
     fn resumed_from(&self) -> Option<&OsStr> {
-        self.args().iter().map(OsString::as_os_str).enumerate().find_map(|(at, arg)| match arg.as_encoded_bytes().strip_prefix(b"--resume")? {
-            b"" => Some(self.args().get(at + 1).map_or(OsStr::new(""), OsString::as_os_str)),
-            [b'=', ..] => Some(arg.to_str().and_then(|arg| arg.split_once('=')).map_or(arg, |(_, from)| OsStr::new(from))),
-            _ => None,
+        self.args().iter().map(OsString::as_os_str).enumerate().find_map(|(at, arg)| {
+            match arg.as_encoded_bytes().strip_prefix(b"--resume")? {
+                b"" => Some(self.args().get(at + 1).map_or(OsStr::new(""), OsString::as_os_str)),
+                [b'=', ..] => Some(arg.to_str().and_then(|arg| arg.split_once('=')).map_or(arg, |(_, from)| OsStr::new(from))),
+                _ => None,
+            }
         })
     }
 

@@ -12,9 +12,9 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use brisk_loader::RowSource;
-use brisk_table::{Error, ReadAhead, ShardSize, ShardedTable, ShardedWriter, StreamedTable, Table, printable};
 #[cfg(feature = "remote")]
 use brisk_table::{CacheFolder, Remote, RemoteFolder, RemoteOptions};
+use brisk_table::{Error, ReadAhead, ShardSize, ShardedTable, ShardedWriter, StreamedTable, Table, printable};
 use brisk_train::CheckpointStore;
 use tempfile::TempDir;
 

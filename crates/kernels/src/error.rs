@@ -99,7 +99,9 @@ pub enum Error {
         n_args: usize,
     },
     /// A dispatch writes an argument that its kernel declares as read only.
-    #[error("{label}: a dispatch writes `{arg}`, which the kernel only reads; bind it for reading, or declare it with `Arg::read_write`")]
+    #[error(
+        "{label}: a dispatch writes `{arg}`, which the kernel only reads; bind it for reading, or declare it with `Arg::read_write`"
+    )]
     ReadOnlyArg {
         /// `crate.kernel` of the dispatch.
         label: &'static str,

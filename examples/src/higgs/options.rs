@@ -9,8 +9,8 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::PlaceOptions;
-use crate::command_line::{CacheOptions, ServerOption};
 use crate::command_line::value::{MAX_COUNT, list, one_of, positive, precision, whole};
+use crate::command_line::{CacheOptions, ServerOption};
 use crate::elsewhere::{is_table, is_url, shown};
 use crate::{check_files_differ, check_folder, check_output, print};
 

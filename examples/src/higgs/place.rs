@@ -75,8 +75,8 @@ impl PlaceOptions {
     /// Checks the options as far as possible before any rows are loaded; `O` are the options of the program.
     ///
     /// # Errors
-    /// If the file to resume from is not a checkpoint in the folder of a run, the folder cannot be written to, or checkpoints cannot be
-    /// copied to or from one, as far as that is known without a request.
+    /// If the file to resume from is not a checkpoint in the folder of a run, the folder cannot be written to, or checkpoints
+    /// cannot be copied to or from a URL, as far as that is known without a request.
     pub fn check<O: Parser>(&self) -> Result<()> {
         self.out.as_deref().map_or(Ok(()), |out| check_folder("--out", out))?;
         self.store()?;
