@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use brisk_examples::{command_line, print};
 use brisk_kernels::gpu::Recorder;
-use brisk_kernels::{Activation, Epilogue, Kernel, Map, Matmul, Transpose, TwinArgs, bytemuck, wgpu};
+use brisk_kernels::{Access, Activation, Epilogue, Kernel, Map, Matmul, Transpose, TwinArgs, bytemuck, wgpu};
 use clap::Parser;
 
 /// Rows of the batch, features in, features out.
@@ -47,7 +47,7 @@ fn run() -> anyhow::Result<()> {
     let weights: Vec<f32> = (0..N_OUT * N_IN).map(|i| (i as f32 * 0.11).cos() / N_IN as f32).collect();
     let bias = vec![0.25_f32; N_OUT];
     let [x_gpu, weights_gpu, bias_gpu] = [&x, &weights, &bias].map(|data| upload(&device, &queue, data));
-    let [transposed, sums, y] = [N_IN * N_OUT, N_ROWS * N_OUT, N_ROWS * N_OUT].map(|len| empty(&device, len));
+    let [sums, y] = [(); 2].map(|()| empty(&device, N_ROWS * N_OUT));
 
     // The two kernels are plain structs.
     let product = Matmul {
@@ -59,13 +59,15 @@ fn run() -> anyhow::Result<()> {
         epilogue: Epilogue::bias(&Activation::identity()),
     };
     let activate = Map::unary(N_ROWS * N_OUT, |x| x.tanh());
+    // After its other arguments, a kernel takes as much scratch as its sizes need.
+    let scratch: Vec<_> = scratch_lens(&product).map(|len| empty(&device, len)).collect();
 
     let double = double_pipeline(&device);
     let mut recorder = Recorder::new(&device);
     let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("frame") });
     own_pass(&device, &double, &x_gpu, &mut encoder);
-    let buffers = [&x_gpu, &weights_gpu, &bias_gpu, &sums, &transposed].map(wgpu::Buffer::as_entire_buffer_binding);
-    recorder.record(&product, &buffers, &mut encoder)?;
+    let buffers = [&x_gpu, &weights_gpu, &bias_gpu, &sums].into_iter().chain(&scratch);
+    recorder.record(&product, &buffers.map(wgpu::Buffer::as_entire_buffer_binding).collect::<Vec<_>>(), &mut encoder)?;
     let buffers = [&sums, &y].map(wgpu::Buffer::as_entire_buffer_binding);
     recorder.record(&activate, &buffers, &mut encoder)?;
     own_pass(&device, &double, &y, &mut encoder);
@@ -74,10 +76,9 @@ fn run() -> anyhow::Result<()> {
 
     // The same on the CPU, with the passes of the program before and after.
     let doubled: Vec<f32> = x.iter().map(|x| 2.0 * x).collect();
-    let mut sums = vec![0.0; N_ROWS * N_OUT];
-    twin(&product, &[&doubled, &weights, &bias], &mut [&mut sums, &mut vec![0.0; N_IN * N_OUT]]);
-    let mut expected = vec![0.0; N_ROWS * N_OUT];
-    twin(&activate, &[&sums], &mut [&mut expected]);
+    let [mut sums, mut expected] = [(); 2].map(|()| vec![0.0; N_ROWS * N_OUT]);
+    twin(&product, &[&doubled, &weights, &bias], &mut sums);
+    twin(&activate, &[&sums], &mut expected);
     expected.iter_mut().for_each(|y| *y *= 2.0);
 
     let off = found.iter().zip(&expected).map(|(found, expected)| (found - expected).abs()).fold(0.0, f32::max);
@@ -150,11 +151,18 @@ fn download(device: &wgpu::Device, queue: &wgpu::Queue, buffer: &wgpu::Buffer) -
     Ok(bytemuck::pod_collect_to_vec(&staging.slice(..).get_mapped_range()?))
 }
 
-/// Runs a kernel's twin: its inputs, then its results and scratch.
-fn twin(kernel: &dyn Kernel, inputs: &[&[f32]], outputs: &mut [&mut Vec<f32>]) {
+/// The numbers of f32 in the scratch buffers of a kernel.
+fn scratch_lens(kernel: &dyn Kernel) -> impl Iterator<Item = usize> {
+    kernel.args().into_iter().filter(|arg| arg.access == Access::Scratch).map(|arg| arg.len)
+}
+
+/// Runs a kernel's twin: its inputs, then its result and scratch.
+fn twin(kernel: &dyn Kernel, inputs: &[&[f32]], output: &mut [f32]) {
     let declared = kernel.args();
+    let mut scratch: Vec<_> = scratch_lens(kernel).map(|len| vec![0.0_f32; len]).collect();
     let mut args = TwinArgs::new(&declared);
     inputs.iter().for_each(|input| args.push_read(bytemuck::cast_slice(input)));
-    outputs.iter_mut().for_each(|output| args.push_write(bytemuck::cast_slice_mut(output.as_mut_slice())));
+    args.push_write(bytemuck::cast_slice_mut(output));
+    scratch.iter_mut().for_each(|scratch| args.push_write(bytemuck::cast_slice_mut(scratch)));
     kernel.twin(&mut args);
 }

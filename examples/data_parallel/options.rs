@@ -15,7 +15,7 @@ use clap::error::ErrorKind;
 
 /// Trains the network of `higgs` on several replicas: each holds the whole model and computes a part of every batch
 #[derive(Debug, Clone, Parser)]
-#[command(name = "data_parallel", after_help = format!("{EXAMPLES}\n\n{EXIT_STATUS}"))]
+#[command(name = "data_parallel", after_help = format!("{EXAMPLES}\n\n{EXIT_STATUS}{LOST_RANK}"))]
 pub(crate) struct Options {
     /// Number of replicas; under mpirun or srun the number of processes [default: 2]
     #[arg(long, value_name = "N", help_heading = "Replicas", allow_negative_numbers = true, value_parser = whole::<usize>(1..=1024))]
@@ -69,6 +69,9 @@ Tables that stay on a server, read through a cache on this machine:
 Processes, with Open MPI or MPICH, which the example `launch` starts, and starts again if one is lost:
   cargo build --release --features mpi --example data_parallel --example launch
   target/release/examples/launch -n 4 --restarts 3 target/release/examples/data_parallel --out DIR";
+
+/// The exit status that is added to the others.
+const LOST_RANK: &str = "\n  75   another rank was lost; started again with --resume auto, the job may succeed";
 
 impl Options {
     /// Checks the options for `n_replicas` replicas, as far as possible before any rows are loaded.

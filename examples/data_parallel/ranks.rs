@@ -33,7 +33,7 @@ pub(crate) fn run(options: &Options, n_ranks: usize, started: Instant) -> Result
             replica.finish()?;
             return if replica.rank() == 0 { Err(error) } else { Ok(None) };
         }
-        Err(error) => error,
+        Err(error) => in_words_of_options(error),
     };
     // An error from which a restart may recover has a separate exit status.
     let of_replicas = match error.downcast_ref::<Error>() {
@@ -69,6 +69,44 @@ fn train(replica: &brisk_train::DataParallel, options: &Options, started: Instan
         meet()?;
     }
     crate::run::train(replica, &data, options, &stop, started)
+}
+
+/// A setting in which the ranks differ, by the name of its option.
+#[cfg(feature = "mpi")]
+fn in_words_of_options(error: anyhow::Error) -> anyhow::Error {
+    use brisk_replicate::Error::Disagreement;
+    use brisk_train::Error::Replica;
+
+    match error.downcast_ref() {
+        Some(Replica(Disagreement { what, rank, mine, other, theirs })) => {
+            let what = option_of(what).map_or_else(|| what.clone(), str::to_owned);
+            Replica(Disagreement { what, rank: *rank, mine: mine.clone(), other: *other, theirs: theirs.clone() }).into()
+        }
+        _ => error,
+    }
+}
+
+/// The option for the setting in which replicas differ, if there is one.
+#[cfg(feature = "mpi")]
+fn option_of(setting: &str) -> Option<&'static str> {
+    Some(match setting.trim_matches('`').split('.').next()? {
+        "batch_rows" => "--batch",
+        "accumulate" => "--accumulate",
+        "precision" => "--precision",
+        "clip" => "--clip",
+        "max_epochs" => "--epochs",
+        "early_stopping" => "--patience",
+        "seed" => "--seed",
+        "schedule" => "--lr",
+        "checkpoint_every" => "--checkpoint-every",
+        "wire" => "--wire",
+        "zero" => "--zero",
+        "buckets" => "--bucket-mb",
+        "files" => "--checkpoint-files",
+        "order" => "--stream",
+        "store of checkpoints" => "--checkpoints-to",
+        _ => return None,
+    })
 }
 
 /// Without MPI support, a process that a launcher started together with others is refused: each would train by itself.

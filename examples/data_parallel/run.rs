@@ -13,7 +13,7 @@ use brisk_report::{mebibytes, thousands};
 use brisk_train::metrics::roc_auc;
 use brisk_train::{
     Binary, CheckpointFiles, DataParallel, Feed, FeedConfig, FeedProbe, Outputs, Progress, RunFolder, Scorer, StopFlag,
-    Trainable, Trainer, TrainerConfig, Training,
+    StopSignal, Trainable, Trainer, TrainerConfig, Training,
 };
 use serde_json::{Value, json};
 
@@ -26,8 +26,8 @@ use crate::texts;
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) outcome: Outcome,
-    /// The flag that may have stopped it, and where the newest checkpoint then is.
-    pub(crate) stop: StopFlag,
+    /// The signal that stopped it, on whichever replica, and where the newest checkpoint then is.
+    pub(crate) signal: Option<StopSignal>,
     pub(crate) checkpoint: PathBuf,
     pub(crate) everybody: Vec<String>,
     pub(crate) engine: String,
@@ -121,6 +121,7 @@ pub(crate) fn train(
     };
     let report = higgs::train(&trainer, checkpoint, &options.place, &mut outputs, &note)?;
     let test_auc = roc_auc(&tester.scores()?, &test_labels)?;
+    let signal = signal_of_all(replicas, stop)?;
 
     let outcome = Outcome {
         device: device.info().clone(),
@@ -140,7 +141,7 @@ pub(crate) fn train(
     let share_waited = overlap.waiting().as_secs_f64() / overlap.reducing().as_secs_f64();
     Ok(Finished {
         outcome,
-        stop: stop.clone(),
+        signal,
         checkpoint: folder.last(),
         state_bytes,
         everybody,
@@ -149,6 +150,16 @@ pub(crate) fn train(
         reduced_mebibytes: mebibytes(overlap.reduced_bytes()),
         hidden: (1.0 - share_waited).max(0.0),
     })
+}
+
+/// The signal of the first replica that has received one: it stops all of them.
+fn signal_of_all(replicas: &DataParallel, stop: &StopFlag) -> Result<Option<StopSignal>> {
+    let mine = stop.signal().map_or(String::new(), |signal| signal.number().to_string());
+    let of_number = |text: &String| {
+        let signals = [StopSignal::Interrupt, StopSignal::Terminate, StopSignal::Hangup];
+        signals.into_iter().find(|signal| signal.number().to_string() == *text)
+    };
+    Ok(texts::gather(replicas, &mine)?.iter().find_map(of_number))
 }
 
 /// Rows scored at a time, of all replicas together.

@@ -90,7 +90,7 @@ fn run(options: Options) -> Result<ExitCode> {
         Ok(report) => report,
         Err(error) => return stopped::without_results(error, &stop, StartedBy::CommandLine),
     };
-    let exit_code = stopped::finish(&report, &stop, &folder.last(), StartedBy::CommandLine);
+    let exit_code = stopped::finish(&report, stop.signal(), &folder.last(), StartedBy::CommandLine);
     let test_auc = roc_auc(&tester.scores()?, &test_labels)?;
 
     // The results.

@@ -11,9 +11,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use brisk_examples::command_line::Given;
-use brisk_examples::elsewhere::{LocalFile, OutputTable, shown};
+use brisk_examples::elsewhere::{LocalFile, OutputTable, is_table, open_streamed, shown};
 use brisk_examples::import_error::{self, in_words_of, warning_in_words_of};
 use brisk_examples::interruptible::{self, interruptible};
 use brisk_examples::{command_line, print, statistics_table, write_json};
@@ -42,6 +42,9 @@ fn run(mut options: Options, given: &[Given]) -> Result<ExitCode> {
         copy.path().clone_into(path);
     }
     let settings = options.import_options(given);
+    if is_table(&options.source) && open_streamed(&options.source, &ReadAhead::new(0)).is_ok() {
+        bail!("{}: is a table already, which programs read as it is", shown(&options.source));
+    }
     let source = LocalFile::of(&options.source)?;
     files::check(&options, &settings, [source.path(), dest.path()])?;
 

@@ -1,4 +1,4 @@
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub(crate) struct Options {
     /// Seconds that the other ranks have to end once one has failed
     #[arg(long, value_name = "SECONDS", default_value = "10", allow_negative_numbers = true, value_parser = positive(1_048_576.0))]
     grace: f64,
-    /// Path of the program, and its arguments
+    /// The program, at a path or in a folder of PATH, and its arguments
     #[arg(value_name = "PROGRAM", trailing_var_arg = true, required = true)]
     program: Vec<OsString>,
 }
@@ -56,16 +56,30 @@ impl Options {
     /// The absolute path of the program, since ranks can run in another folder, once the options that depend on each other have
     /// been checked.
     pub(crate) fn program(&self) -> Result<PathBuf> {
-        let resumed = self.args().iter().position(|arg| arg == "--resume");
-        if self.n_restarts() > 0 && resumed.is_some_and(|at| self.args().get(at + 1).is_none_or(|from| from != "auto")) {
+        if self.n_restarts() > 0 && self.resumed_from().is_some_and(|from| from != "auto") {
             let message = "a restart resumes with `--resume auto`, but the program is given another --resume; use `--resume auto`, or no --restarts";
             return Err(usage_error::<Self>(ErrorKind::ArgumentConflict, message));
         }
         let path = Path::new(&self.program[0]);
-        if !path.is_file() {
-            bail!("there is no program {}", path.display());
-        }
-        std::path::absolute(path).with_context(|| format!("cannot make the path {} absolute", path.display()))
+        let folders = std::env::var_os("PATH").unwrap_or_default();
+        let in_path = || std::env::split_paths(&folders).map(|folder| folder.join(path)).find(|path| path.is_file());
+        let is_name = path.components().count() == 1 && !path.is_absolute();
+        let found = if path.is_file() { Some(path.to_owned()) } else { in_path().filter(|_| is_name) };
+        let Some(path) = found else {
+            bail!("there is no program {}{}", path.display(), if is_name { ", here or in a folder of PATH" } else { "" });
+        };
+        std::path::absolute(&path).with_context(|| format!("cannot make the path {} absolute", path.display()))
+    }
+
+    /// The value of the program's `--resume`, empty if it has none, in the forms `--resume FROM` and `--resume=FROM`.
+    fn resumed_from(&self) -> Option<&OsStr> {
+        self.args().iter().map(OsString::as_os_str).enumerate().find_map(|(at, arg)| {
+            match arg.as_encoded_bytes().strip_prefix(b"--resume")? {
+                b"" => Some(self.args().get(at + 1).map_or(OsStr::new(""), OsString::as_os_str)),
+                [b'=', ..] => Some(arg.to_str().and_then(|arg| arg.split_once('=')).map_or(arg, |(_, from)| OsStr::new(from))),
+                _ => None,
+            }
+        })
     }
 
     /// The arguments of the program.
@@ -95,7 +109,7 @@ impl Options {
     /// The arguments of the program after this many restarts.
     pub(crate) fn args_after(&self, n_restarts: usize) -> Vec<OsString> {
         let mut args = self.args().to_vec();
-        if n_restarts > 0 && !args.iter().any(|arg| arg == "--resume") {
+        if n_restarts > 0 && self.resumed_from().is_none() {
             args.extend(["--resume", "auto"].map(OsString::from));
         }
         args

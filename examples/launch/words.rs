@@ -15,6 +15,8 @@ pub(crate) struct Words {
     pub(crate) failing_since: Option<Instant>,
     killed: Option<Killed>,
     lost_host: Option<String>,
+    /// Whether a host could not be reached, or has no Open MPI.
+    is_unreachable: bool,
     /// Ranks that gave up waiting, and where: `1s in barrier`.
     waited: Vec<(usize, String)>,
     /// `rank 1 failed: its thread panicked`.
@@ -37,6 +39,8 @@ impl Words {
             self.killed.get_or_insert(killed);
         } else if let Some((_, host)) = line.strip_prefix("Remote daemon:").and_then(|line| line.split_once("on node ")) {
             self.lost_host = Some(host.to_owned());
+        } else if line.starts_with("ORTE was unable to reliably start one or more daemons") {
+            self.is_unreachable = true;
         } else if !SIGNS.iter().any(|sign| line.contains(sign)) {
             return;
         }
@@ -57,6 +61,7 @@ impl Words {
             self.killed.as_ref().map(|Killed { rank, host, signal }| format!("rank {rank} on {host} was killed by {signal}")),
         );
         parts.extend(self.lost_host.as_ref().map(|host| format!("the connection to {host} was lost")));
+        parts.extend(self.is_unreachable.then(|| "mpirun could not start its daemon on one of the hosts".to_owned()));
         parts.extend(self.failed.clone());
         if let Some((_, place)) = self.waited.first() {
             let said = |rank: &usize| self.waited.iter().any(|(waited, _)| waited == rank);
@@ -117,6 +122,8 @@ mod tests {
             "  Remote daemon: [[1,0],1] on node b",
         ];
         check(&daemons, 2, Some("the connection to b was lost"));
+        let unreachable = ["ssh: Could not resolve hostname b", "ORTE was unable to reliably start one or more daemons."];
+        check(&unreachable, 2, Some("mpirun could not start its daemon on one of the hosts"));
     }
 
     #[test]

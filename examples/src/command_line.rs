@@ -18,7 +18,7 @@ use crate::interruptible::StoppedImport;
 use crate::print;
 
 pub use device_option::DeviceOption;
-pub use server_option::ServerOption;
+pub use server_option::{CacheOptions, ServerOption};
 
 /// The exit status of a wrong command line.
 const USAGE_ERROR: u8 = 2;

@@ -12,9 +12,9 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use brisk_loader::RowSource;
-use brisk_table::{Error, ReadAhead, ShardSize, ShardedTable, ShardedWriter, StreamedTable, Table, printable};
 #[cfg(feature = "remote")]
-use brisk_table::{Remote, RemoteFolder, RemoteOptions};
+use brisk_table::{CacheFolder, Remote, RemoteFolder, RemoteOptions};
+use brisk_table::{Error, ReadAhead, ShardSize, ShardedTable, ShardedWriter, StreamedTable, Table, printable};
 use brisk_train::CheckpointStore;
 use tempfile::TempDir;
 
@@ -275,6 +275,17 @@ pub(crate) fn set_retry_seconds(seconds: u64) {
     let _ = RETRY_SECONDS.set(seconds);
 }
 
+/// The folder and the size in bytes of `--cache` and `--cache-gib`, if one was given.
+#[cfg(feature = "remote")]
+static CACHE: OnceLock<(Option<PathBuf>, Option<u64>)> = OnceLock::new();
+
+/// Sets where blocks of tables are kept, and how many bytes of them, before the first is read.
+#[cfg(feature = "remote")]
+pub(crate) fn set_cache(folder: Option<PathBuf>, bytes: Option<u64>) {
+    // The command line is parsed once.
+    let _ = CACHE.set((folder, bytes));
+}
+
 /// The wait for a server about which a person is told.
 #[cfg(feature = "remote")]
 const TELL_AFTER: Duration = Duration::from_secs(3);
@@ -297,7 +308,14 @@ fn remote() -> Result<&'static Remote> {
         // The time is the limit, not the number of attempts.
         RemoteOptions { retry_for, attempts: u32::MAX, ..RemoteOptions::default() }
     });
-    let options = RemoteOptions { more_retries: "`--retry-seconds`".to_owned(), ..retries.unwrap_or_default() };
+    let retries = retries.unwrap_or_default();
+    let (cache, cache_bytes) = CACHE.get().cloned().unwrap_or_default();
+    let options = RemoteOptions {
+        cache: cache.map_or(CacheFolder::Default, CacheFolder::At),
+        cache_bytes: cache_bytes.unwrap_or(retries.cache_bytes),
+        more_retries: "`--retry-seconds`".to_owned(),
+        ..retries
+    };
     let most = options.retry_for;
     let remote = Remote::new(options)?;
     let told = Mutex::new(HashSet::new());

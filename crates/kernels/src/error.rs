@@ -98,6 +98,24 @@ pub enum Error {
         /// How many arguments there are.
         n_args: usize,
     },
+    /// A dispatch writes an argument that its kernel declares as read only.
+    #[error(
+        "{label}: a dispatch writes `{arg}`, which the kernel only reads; bind it for reading, or declare it with `Arg::read_write`"
+    )]
+    ReadOnlyArg {
+        /// `crate.kernel` of the dispatch.
+        label: &'static str,
+        /// The argument.
+        arg: &'static str,
+    },
+    /// No dispatch of a kernel binds an argument for writing that the kernel declares as written.
+    #[error("{kernel}: no dispatch writes `{arg}`; bind it for writing in one of them, or declare it with `Arg::read`")]
+    UnwrittenArg {
+        /// The kernel.
+        kernel: &'static str,
+        /// The argument.
+        arg: &'static str,
+    },
     /// A buffer would be bound for reading and for writing in one dispatch, which wgpu rejects even for disjoint ranges.
     #[error(
         "{label}: `{read}` and `{written}` lie in one buffer, expected another for what is written; wgpu binds no buffer both ways in one dispatch"

@@ -330,6 +330,7 @@ impl<'a> Table<'a> {
             args.set_packed(packed);
         }
         step.kernel.twin(&mut args);
+        args.check_written();
     }
 }
 

@@ -290,8 +290,8 @@ impl DataParallel {
         let kept = |len: usize| if params.division().is_some() { "a part".to_owned() } else { format!("{len} f32") };
         let state =
             optimizer.state().into_iter().map(|(name, buffer)| (name, format!("{} of the optimizer", kept(buffer.len()))));
-        let config = by_name(&self.config)?;
-        self.agree(entries.chain(buffers).chain(state).chain(config).collect())?;
+        // First: the other entries depend on the stage.
+        self.agree(by_name(&self.config)?.into_iter().chain(entries).chain(buffers).chain(state).collect())?;
         self.check_division(params, optimizer)
     }
 

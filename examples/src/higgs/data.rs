@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use brisk_atomic_file::is_same_file;
 use brisk_loader::RowSource as _;
-use brisk_replicate::Error::Disagreement;
 use brisk_table::{BadRows, ColumnOptions, ColumnRef, CsvOptions, Imported, LabelKind, import_if_changed};
 use brisk_train::metrics::roc_auc;
 use brisk_train::{Labels, StopFlag};
@@ -164,32 +163,9 @@ fn table_name(path: &Path) -> String {
     format!("{stem}-{:08x}.safetensors", hasher.finish() as u32)
 }
 
-/// The option for the setting in which replicas differ, if there is one.
-fn option_of(setting: &str) -> Option<&'static str> {
-    Some(match setting.trim_matches('`').split('.').next()? {
-        "batch_rows" => "--batch",
-        "accumulate" => "--accumulate",
-        "precision" => "--precision",
-        "clip" => "--clip",
-        "max_epochs" => "--epochs",
-        "early_stopping" => "--patience",
-        "seed" => "--seed",
-        "schedule" => "--lr",
-        "checkpoint_every" => "--checkpoint-every",
-        "wire" => "--wire",
-        "zero" => "--zero",
-        "buckets" => "--bucket-mb",
-        _ => return None,
-    })
-}
-
 fn of_file<T>(path: &Path, result: Result<T, brisk_train::Error>) -> Result<T> {
     use brisk_train::Error::{Memory, Replica, Setting, Tensor};
     result.map_err(|error| match error {
-        Replica(Disagreement { what, rank, mine, other, theirs }) => {
-            let what = option_of(&what).map_or(what, str::to_owned);
-            Replica(Disagreement { what, rank, mine, other, theirs }).into()
-        }
         // These errors are not about rows.
         error @ (Tensor(_) | Replica(_) | Setting { .. } | Memory { .. }) => error.into(),
         error => anyhow::Error::new(error).context(shown(path)),

@@ -9,8 +9,8 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::PlaceOptions;
-use crate::command_line::ServerOption;
 use crate::command_line::value::{MAX_COUNT, list, one_of, positive, precision, whole};
+use crate::command_line::{CacheOptions, ServerOption};
 use crate::elsewhere::{is_table, is_url, shown};
 use crate::{check_files_differ, check_folder, check_output, print};
 
@@ -86,6 +86,9 @@ pub struct Options {
     /// Requests to servers.
     #[command(flatten)]
     pub server: ServerOption,
+    /// The cache of tables on servers.
+    #[command(flatten)]
+    pub cache: CacheOptions,
 }
 
 /// The default of `--runs`.
@@ -99,6 +102,7 @@ impl Options {
     /// `--runs`, `--data-dir` or `--json`.
     pub fn check(&self, place: Option<&PlaceOptions>) -> Result<()> {
         let tables = [&self.train, &self.test].into_iter().filter_map(|path| path.as_deref());
+        self.cache.apply(tables.clone())?;
         self.server.apply(tables.chain(place.into_iter().flat_map(PlaceOptions::servers)))?;
         for (option, path) in [("--train", &self.train), ("--test", &self.test)] {
             let Some(path) = path.as_ref().filter(|path| !is_url(path)) else { continue };

@@ -19,7 +19,7 @@ use super::Options;
 use crate::command_line::usage_error;
 use crate::command_line::value::{MAX_COUNT, one_of, whole};
 use crate::elsewhere::{checkpoint_store, is_url, shown};
-use crate::files::check_here;
+use crate::folder::check_folder;
 
 /// The options of a run that can be resumed.
 #[derive(Debug, Clone, Args)]
@@ -75,10 +75,10 @@ impl PlaceOptions {
     /// Checks the options as far as possible before any rows are loaded; `O` are the options of the program.
     ///
     /// # Errors
-    /// If the file to resume from is not a checkpoint in the folder of a run, the folder is a URL, or checkpoints cannot be
-    /// copied to or from one, as far as that is known without a request.
+    /// If the file to resume from is not a checkpoint in the folder of a run, the folder cannot be written to, or checkpoints
+    /// cannot be copied to or from a URL, as far as that is known without a request.
     pub fn check<O: Parser>(&self) -> Result<()> {
-        self.out.as_deref().map_or(Ok(()), |out| check_here("--out", out))?;
+        self.out.as_deref().map_or(Ok(()), |out| check_folder("--out", out))?;
         self.store()?;
         let Resume::From(path) = &self.resume else { return Ok(()) };
         if is_url(path) {

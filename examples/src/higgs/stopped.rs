@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use brisk_train::{Ended, Error, FitReport, StopFlag, Warning};
+use brisk_train::{Ended, Error, FitReport, StopFlag, StopSignal, Warning};
 
 use crate::interruptible::StoppedImport;
 use crate::print;
@@ -29,19 +29,20 @@ pub enum StartedBy {
     Launcher,
 }
 
-/// The exit status of a run with results. If it was stopped, prints where its checkpoint is and how to resume from it.
-pub fn finish(report: &FitReport, stop: &StopFlag, checkpoint: &Path, started_by: StartedBy) -> ExitCode {
+/// The exit status of a run with results. If it was stopped, by `signal` or by the program, prints where its checkpoint is and how
+/// to resume from it.
+pub fn finish(report: &FitReport, signal: Option<StopSignal>, checkpoint: &Path, started_by: StartedBy) -> ExitCode {
     if report.ended != Ended::Stopped {
         return written(&report.warnings);
     }
-    let by = by_signal(stop);
+    let by = signal.map_or(String::new(), |signal| format!(" by {signal}"));
     print::note(format_args!(
         "stopped{by} after {} epochs; a checkpoint was written to {}",
         report.n_epochs,
         checkpoint.display()
     ));
     say_how_to_resume(checkpoint, started_by);
-    status(stop, ExitCode::SUCCESS)
+    signal.map_or(ExitCode::SUCCESS, |signal| ExitCode::from(signal.exit_status()))
 }
 
 /// The exit status of a run that has ended with these warnings: a failure if its report is not written, or if its checkpoints
@@ -68,10 +69,6 @@ pub fn without_results(error: anyhow::Error, stop: &StopFlag, started_by: Starte
     Ok(status(stop, ExitCode::FAILURE))
 }
 
-fn by_signal(stop: &StopFlag) -> String {
-    stop.signal().map_or(String::new(), |signal| format!(" by {signal}"))
-}
-
 /// The exit status of a program that was stopped: that of the signal, or `otherwise` if there was none.
 pub fn status(stop: &StopFlag, otherwise: ExitCode) -> ExitCode {
     stop.signal().map_or(otherwise, |signal| ExitCode::from(signal.exit_status()))
@@ -80,9 +77,16 @@ pub fn status(stop: &StopFlag, otherwise: ExitCode) -> ExitCode {
 fn say_how_to_resume(checkpoint: &Path, started_by: StartedBy) {
     let how = match started_by {
         StartedBy::CommandLine => resume_command(std::env::args_os(), checkpoint),
-        StartedBy::Launcher => format!("start the job again with {}", resume_option(checkpoint)),
+        StartedBy::Launcher => resume_job(std::env::args_os(), checkpoint),
     };
     print::note(format_args!("to resume: {how}"));
+}
+
+/// What to change in the command line of a job, of which this process has the last part.
+fn resume_job(args: impl IntoIterator<Item = OsString>, checkpoint: &Path) -> String {
+    let names_folder = |arg: OsString| arg.to_str().is_some_and(|arg| arg == "--out" || arg.starts_with("--out="));
+    let without = if args.into_iter().any(names_folder) { " and without --out" } else { "" };
+    format!("start the job again with {}{without}", resume_option(checkpoint))
 }
 
 fn resume_option(checkpoint: &Path) -> String {
@@ -119,6 +123,15 @@ mod tests {
     fn check(args: &[&str], expected: &str) {
         let found = resume_command(args.iter().map(OsString::from), Path::new("my runs/last.safetensors"));
         assert_eq!(found, format!("{expected} --resume 'my runs/last.safetensors'"));
+    }
+
+    #[test]
+    fn a_job_resumes_without_the_option_that_names_a_new_folder() {
+        let how = |args: &[&str]| resume_job(args.iter().map(OsString::from), Path::new("st/last.safetensors"));
+        assert_eq!(how(&["data_parallel", "--rows", "9"]), "start the job again with --resume st/last.safetensors");
+        for args in [&["data_parallel", "--out", "st"][..], &["data_parallel", "--out=st"]] {
+            assert_eq!(how(args), "start the job again with --resume st/last.safetensors and without --out");
+        }
     }
 
     #[test]

@@ -110,13 +110,16 @@ fn options_that_make_no_sense() {
         check_usage_error(&place.run("data_parallel", args), args, words);
     }
     assert!(!place.path("data").exists() && !place.path("runs").exists(), "nothing was simulated or trained");
+    std::fs::write(place.path("file"), "").expect("there is room");
     for (args, words) in [
         (&["--json", "nosuch/results.json"][..], &["a folder that exists"][..]),
         (&["--resume", "nosuch/last.safetensors"], &["nosuch"]),
         (&["--devices", "cpu,nosuch"], &["no device `nosuch`"]),
+        (&["--out", "file/run"], &["--out needs a folder, and file is not one"]),
     ] {
         place.check(args, words);
     }
+    assert!(!place.path("data").exists(), "nothing was simulated");
 }
 
 #[test]

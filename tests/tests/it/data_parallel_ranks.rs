@@ -93,6 +93,10 @@ fn ranks_with_other_options_are_told_which_option_differs() {
     check_refused_ranks(&place, "--batch $((64 + RANK))", &[&between("--batch", "64", "65")]);
     check_refused_ranks(&place, "--lr 0.$((1 + RANK))", &[&between("--lr", "0.1", "0.2")]);
     check_refused_ranks(&place, "--wire $([ $RANK = 0 ] && echo f32 || echo f16)", &[&between("--wire", "f32", "f16")]);
+    check_refused_ranks(&place, "--zero $RANK", &[&between("--zero", "0", "1")]);
+    check_refused_ranks(&place, "$([ $RANK = 0 ] && echo --stream 8)", &["error: --stream differs between rank 0 and rank 1: "]);
+    let files = "--checkpoint-files $([ $RANK = 0 ] && echo one || echo each)";
+    check_refused_ranks(&place, files, &[&between("--checkpoint-files", "one", "one_a_replica")]);
 }
 
 #[test]
@@ -193,6 +197,17 @@ fn a_job_that_lost_a_rank_before_its_first_checkpoint_starts_again() {
     assert!(status.success(), "{said}");
     assert!(said.contains("restart 1 of 1") && said.contains("in disturbed: starting from the start"), "{said}");
     assert!(place.best("disturbed") == place.best("undisturbed"), "bit for bit");
+}
+
+#[test]
+fn a_job_of_which_one_rank_is_asked_to_end_has_the_status_of_the_signal() {
+    let place = Place::new();
+    let mut job = Job::start(&place, &[], "asked", &["--epochs", "1000000"]);
+    wait_for_start(&place, &mut job, "asked");
+    send(&job.process_of(1).expect("it has said so"), "-TERM");
+    let status = job.child.wait().expect("it ends");
+    let said = job.said();
+    assert!(status.code() == Some(143) && said.contains("stopped by SIGTERM after"), "{status} {said}");
 }
 
 /// Slurm and Kubernetes send the signal to every process of a job.

@@ -479,4 +479,5 @@ fn shards_are_a_folder_with_an_index() {
     let table = ShardedTable::open(place.path("shards")).expect("it is a table");
     assert_eq!((table.n_rows(), table.n_shards(), table.column_names()), (5, 3, &["x".to_owned()][..]));
     place.refuse("import", &["in.csv", "in.csv", "--shard-rows", "2"], &["in.csv", "folder"]);
+    place.refuse("import", &["shards", "again.safetensors"], &["shards: is a table already"]);
 }

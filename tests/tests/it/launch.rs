@@ -174,7 +174,10 @@ fn a_wrong_command_line_is_an_error_before_anything_starts() {
     check("-n 2 --restart-ranks 2, /bin/sh", 2, "--restart-ranks");
     check("-n 2 --timeout=-1 /bin/sh", 2, "expected a number above 0");
     check("-n 2 --restart 1 /bin/sh", 2, "a similar argument exists: '--restarts'");
-    check("-n 2 --restarts 1 /bin/sh --resume run/step-9", 2, "a restart resumes with `--resume auto`");
+    for resume in ["--resume run/step-9", "--resume=run/step-9", "--resume"] {
+        check(&format!("-n 2 --restarts 1 /bin/sh {resume}"), 2, "a restart resumes with `--resume auto`");
+    }
+    check("-n 2 nosuch-program", 1, "error: there is no program nosuch-program, here or in a folder of PATH");
     assert_eq!(place.read("calls"), "");
 }
 

@@ -98,3 +98,14 @@ fn a_loss() {
     assert!(printed.starts_with("the gradient of info_nce agrees with finite differences\n"), "{printed}");
     assert!(printed.contains("of 128 new items are found by their other view"), "{printed}");
 }
+
+/// On the CPU, and on an adapter if there is one.
+#[test]
+fn a_kernel_and_kernels_on_the_device_of_a_program() {
+    for (name, words) in [("own_kernel", "1000 logits"), ("caller_device", "384 results equal the twins' within")] {
+        let output = Command::new(built(name)).output().expect("the example runs");
+        let [printed, stderr] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+        let is_right = output.status.success() && printed.contains(words);
+        assert!(is_right || stderr.contains("wgpu finds no adapter"), "{name}: {printed} {stderr}");
+    }
+}

@@ -54,6 +54,23 @@ fn the_option_of_retries_is_used_or_refused() {
 }
 
 #[test]
+fn the_options_of_the_cache_are_used_or_refused() {
+    let (place, server) = (Place::new(), Server::start());
+    place.write("rows.csv", &(0..400).map(|i| format!("{},{i},{}\n", i % 2, i * i % 7)).collect::<String>());
+    place.succeed("import", &["rows.csv", "rows.safetensors", "--label", "0"]);
+    server.put("/rows.safetensors", fs::read(place.path("rows.safetensors")).expect("it was written"));
+    let url = server.url("/rows.safetensors");
+    let run = ["--train", &url, "--test", &url, "--hidden", "4", "--epochs", "1", "--cache", "blocks"];
+    place.succeed("higgs", &[&run[..], &["--cache-gib", "0.5"]].concat());
+    let blocks = fs::read_dir(place.path("blocks")).expect("it was made").flatten();
+    assert!(blocks.into_iter().any(|block| block.path().extension().is_some_and(|name| name == "block")), "rows are in it");
+    place.write("blocks-file", "");
+    place.refuse("higgs", &[&run[..], &["--cache", "blocks-file"]].concat(), &["blocks-file"]);
+    place.refuse("higgs", &["--cache", "blocks"], &["`--cache` has no effect without a table at a URL"]);
+    place.refuse("data_parallel", &["--cache-gib", "5"], &["`--cache-gib` has no effect without a table at a URL"]);
+}
+
+#[test]
 fn a_scheme_without_slashes_is_no_file() {
     let place = Place::new();
     place.refuse("inspect", &["s3:bucket/t.safetensors"], &["s3://bucket/t.safetensors was probably meant"]);

@@ -4,7 +4,7 @@ use std::task::{Context, Poll, Waker};
 use crate::adapter::adapter::Adapter;
 use crate::adapter::coop_shape::CoopShape;
 use crate::adapter::matmul_family::MatmulFamily;
-use crate::arg::Arg;
+use crate::arg::{Access, Arg};
 use crate::error::Error;
 use crate::kernel::kernel::Kernel;
 use crate::shader::dispatch::Dispatch;
@@ -106,8 +106,8 @@ impl Recorder {
     ///
     /// # Errors
     /// Those of [`Kernel::check`] and [`Kernel::dispatches`]; [`Error::ArgCount`], [`Error::BufferLen`], [`Error::BindingLimit`],
-    /// [`Error::SharedBuffer`], [`Error::Binding`], [`Error::DispatchArg`], [`Error::Pipeline`]. In that case nothing has been
-    /// recorded.
+    /// [`Error::SharedBuffer`], [`Error::Binding`], [`Error::DispatchArg`], [`Error::ReadOnlyArg`], [`Error::UnwrittenArg`],
+    /// [`Error::Pipeline`]. In that case nothing has been recorded.
     pub fn record(
         &mut self,
         kernel: &dyn Kernel,
@@ -133,6 +133,11 @@ impl Recorder {
         let dispatches = kernel.dispatches(&self.adapter)?;
         for dispatch in &dispatches {
             check_dispatch(kernel.name(), dispatch, &args, buffers)?;
+        }
+        let is_written = |index: usize| dispatches.iter().any(|dispatch| dispatch.writes.contains(&index));
+        let mut outputs = args.iter().enumerate().filter(|(_, arg)| matches!(arg.access, Access::Write | Access::ReadWrite));
+        if let Some((_, arg)) = outputs.find(|(index, _)| !is_written(*index)) {
+            return Err(Error::UnwrittenArg { kernel: kernel.name(), arg: arg.name });
         }
         let steps = dispatches.iter().map(|dispatch| self.step(dispatch, &exact)).collect::<Result<_, _>>()?;
         Ok(Recorded { steps })
@@ -231,7 +236,8 @@ pub fn encode_all<'a>(kernels: impl IntoIterator<Item = &'a Recorded>, pass: &mu
     }
 }
 
-/// Checks that the arguments that `dispatch` binds exist, and that none of its buffers is bound for both reading and writing.
+/// Checks that the arguments that `dispatch` binds exist and that it may write those it does, and that none of its buffers is bound
+/// for both reading and writing.
 fn check_dispatch(
     kernel: &'static str,
     dispatch: &Dispatch,
@@ -241,6 +247,9 @@ fn check_dispatch(
     let label = dispatch.label;
     if let Some(&found) = dispatch.reads.iter().chain(&dispatch.writes).find(|&&arg| arg >= args.len()) {
         return Err(Error::DispatchArg { label, kernel, found, n_args: args.len() });
+    }
+    if let Some(&found) = dispatch.writes.iter().find(|&&arg| !args[arg].access.writes()) {
+        return Err(Error::ReadOnlyArg { label, arg: args[found].name });
     }
     for &read in &dispatch.reads {
         for &written in &dispatch.writes {

@@ -9,7 +9,7 @@ use bytemuck::Pod;
 use half::{bf16, f16};
 
 use crate::arg::names;
-use crate::arg::{Arg, ArgKey};
+use crate::arg::{Access, Arg, ArgKey};
 use crate::dtype::DType;
 
 /// The buffers of one call of a twin, found by the names under which the kernel [declares](crate::Kernel::args) them.
@@ -110,6 +110,18 @@ impl<'a> TwinArgs<'a> {
     #[track_caller]
     pub fn dtype(&self, arg: impl Into<ArgKey>) -> DType {
         self.declared[self.find(arg)].dtype
+    }
+
+    /// Checks, after a twin has run, that it has taken every argument that it declares as written in full.
+    ///
+    /// # Panics
+    /// If it has not, so that the argument still has its previous content: a mistake in the kernel.
+    #[track_caller]
+    pub fn check_written(&self) {
+        let left = |(slot, arg): &(&Slot<'_>, &Arg)| matches!(slot, Slot::Write(_)) && arg.access == Access::Write;
+        if let Some(index) = self.slots.iter().zip(self.declared).position(|pair| left(&pair)) {
+            self.refuse(index, "is declared as written, and the twin does not write it");
+        }
     }
 
     /// The bytes of argument `index`, whatever its element type, for kernels that pass them to another kernel.

@@ -220,6 +220,53 @@ fn a_dispatch_of_arguments_that_are_not_there_is_refused() {
     assert_eq!(error.to_string(), "kernels.map: a dispatch binds argument 1, expected one of the 1 that `beyond` has");
 }
 
+/// Its dispatch binds `y` for writing, and its arguments are `args`.
+#[derive(Debug)]
+struct Declares {
+    args: Vec<Arg>,
+}
+
+impl Kernel for Declares {
+    fn name(&self) -> &'static str {
+        "declares"
+    }
+    fn args(&self) -> Vec<Arg> {
+        self.args.clone()
+    }
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let wgsl = "fn element(i: u32) { if i < arrayLength(&y) { y[i] = 1.0; } }";
+        Ok(vec![Dispatch::elementwise("declares", "mine.declares", wgsl, 4)?.bind(&self.args, Binding::NONE, ["y"])?])
+    }
+    fn twin(&self, args: &mut TwinArgs<'_>) {
+        args.write::<f32>("y").fill(1.0);
+    }
+}
+
+/// A program would take what is written for unchanged, and what is not written for a result.
+#[test]
+fn dispatches_that_write_other_arguments_than_declared_are_refused() {
+    let Some(mut gpu) = gpu() else { return };
+    let (y, z) = (buffer(&gpu, 4), buffer(&gpu, 4));
+    let bindings = [&y, &z].map(wgpu::Buffer::as_entire_buffer_binding);
+    let reads = Declares { args: vec![Arg::read("y", DType::F32, 4_usize)] };
+    let error = refused(&mut gpu, &reads, &bindings[..1]).to_string();
+    assert!(error.starts_with("mine.declares: a dispatch writes `y`, which the kernel only reads; "), "{error}");
+    let writes_more = Declares { args: ["y", "z"].map(|name| Arg::write(name, DType::F32, 4_usize)).into() };
+    let error = refused(&mut gpu, &writes_more, &bindings).to_string();
+    assert!(error.starts_with("declares: no dispatch writes `z`; "), "{error}");
+}
+
+#[test]
+#[should_panic(expected = "argument `z` is declared as written, and the twin does not write it; the kernel has y, z")]
+fn a_twin_that_leaves_out_a_result_is_refused() {
+    let kernel = Declares { args: ["y", "z"].map(|name| Arg::write(name, DType::F32, 4_usize)).into() };
+    let (declared, mut results) = (kernel.args(), [[0.0_f32; 4]; 2]);
+    let mut args = TwinArgs::new(&declared);
+    results.iter_mut().for_each(|result| args.push_write(bytemuck::cast_slice_mut(result)));
+    kernel.twin(&mut args);
+    args.check_written();
+}
+
 #[test]
 fn ranges_of_a_buffer_are_bound_as_given() {
     let Some(mut gpu) = gpu() else { return };

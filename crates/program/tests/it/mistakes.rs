@@ -1,6 +1,6 @@
 //! Mistakes that would otherwise give wrong numbers: values that were never written, and values of another type.
 
-use brisk_program::kernels::{DType, Map};
+use brisk_program::kernels::{self, Adapter, Arg, DType, Dispatch, Kernel, Map, TwinArgs};
 use brisk_program::{Device, Error, Executable, Persistent, Program, Upload};
 
 use crate::gpu::devices;
@@ -86,4 +86,32 @@ fn values_of_another_type_are_refused() -> Result<(), Error> {
         assert_eq!(device.read::<f32>(&x)?, [0.0; 2]);
     }
     Ok(())
+}
+
+/// A kernel whose twin forgets its result.
+#[derive(Debug)]
+struct Forgets;
+
+impl Kernel for Forgets {
+    fn name(&self) -> &'static str {
+        "forgets"
+    }
+    fn args(&self) -> Vec<Arg> {
+        vec![Arg::write("y", DType::F32, 2_usize)]
+    }
+    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, kernels::Error> {
+        Ok(Vec::new())
+    }
+    fn twin(&self, _: &mut TwinArgs<'_>) {}
+}
+
+#[test]
+#[should_panic(expected = "argument `y` is declared as written, and the twin does not write it")]
+fn a_result_that_a_twin_does_not_write_is_noticed() {
+    let device = Device::cpu().expect("there is always one");
+    let [_, y] = buffers();
+    let mut program = Program::new("forgets");
+    let y = program.persistent(&y);
+    program.push(Forgets, &[y]).expect("its arguments fit");
+    drop(device.compile(&program).expect("it has a twin").run(1));
 }

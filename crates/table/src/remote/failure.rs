@@ -91,7 +91,8 @@ fn help(problem: &str, location: &Location) -> &'static str {
     }
 }
 
-/// The part of a message that a server wrote, without secrets: code and message of its XML, or the end of the text.
+/// The part of a message that a server wrote, without secrets: code and message of its XML, or the end of the text, without a page
+/// for browsers.
 pub(super) fn said(text: &str) -> String {
     const LONGEST: usize = 300;
     let element = |name: &str| {
@@ -101,7 +102,12 @@ pub(super) fn said(text: &str) -> String {
     let words = match (element("Code"), element("Message")) {
         (Some(code), Some(message)) => format!("{code}: {message}"),
         (Some(word), None) | (None, Some(word)) => word.to_owned(),
-        (None, None) => text.rsplit_once("status code: ").map_or(text, |(_, end)| end).trim().to_owned(),
+        (None, None) => {
+            let end = text.rsplit_once("status code: ").map_or(text, |(_, end)| end).trim();
+            let lower = end.to_ascii_lowercase();
+            let page = ["<html", "<!doctype html"].iter().filter_map(|tag| lower.find(tag)).min();
+            end[..page.unwrap_or(end.len())].to_owned()
+        }
     };
     let words = redacted(words.trim_end_matches([' ', ':', '.']));
     words.char_indices().nth(LONGEST).map_or(words.clone(), |(end, _)| format!("{}…", &words[..end]))
@@ -148,6 +154,9 @@ mod tests {
         let xml = "Error performing GET http://h/b?X-Amz-Signature=1 in 3ms - Server returned non-2xx status code: 403 Forbidden: <Error><Code>AccessDenied</Code><Message>Access Denied.</Message></Error>";
         assert_eq!(said(xml), "AccessDenied: Access Denied");
         assert_eq!(said("Error performing GET http://h - Server returned non-2xx status code: 403 Forbidden: "), "403 Forbidden");
+        let page = "status code: 403 Forbidden: <!DOCTYPE html>\r\n<HTML><body>Forbidden</body></HTML>";
+        assert_eq!(said(page), "403 Forbidden");
+        assert_eq!(said("<html><head><title>503</title></head></html>"), "", "the status is given before");
         assert_eq!(said("cannot read http://u:p@h/x?sig=1"), "cannot read http://h/x?…");
         assert_eq!(said(&"x".repeat(1000)).chars().count(), 301);
     }

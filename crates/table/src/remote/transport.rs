@@ -140,7 +140,9 @@ impl Transport {
         };
         let (mut parts, body) = response.into_parts();
         let body = match (range, parts.status) {
-            (Some(_), StatusCode::OK) if !parts.headers.contains_key(header::CONTENT_RANGE) => return Err(Told::NoRanges),
+            (Some(_), StatusCode::OK) if !parts.headers.contains_key(header::CONTENT_RANGE) => {
+                return Err(whole_instead(&parts.headers));
+            }
             (_, StatusCode::RANGE_NOT_SATISFIABLE) => return Err(Told::BeyondEnd),
             (_, status) if is_transient(status) => return Err(transient(status, &parts.headers, body)),
             // Some servers send a range with the status of a whole object, which `object_store` would refuse.
@@ -236,6 +238,15 @@ impl<R: Read> Read for Paced<R> {
 
 fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
+}
+
+/// Why a server answers a request for a range with something whole.
+fn whole_instead(headers: &HeaderMap) -> Told {
+    let is_page = |of: &str| of.trim_start().to_ascii_lowercase().starts_with("text/html");
+    if header_text(headers, header::CONTENT_TYPE).is_some_and(is_page) {
+        return Told::Final("the server sends a page for browsers, such as the list of a folder; check the URL".to_owned());
+    }
+    Told::NoRanges
 }
 
 fn is_transient(status: StatusCode) -> bool {

@@ -304,6 +304,10 @@ fn what_does_not_pass_is_an_error() {
     server.misbehave(|_, _| Some(Fault::WholeObject));
     assert_eq!(reason(open_error(&server, few())), RemoteError::NoRanges);
 
+    server.misbehave(|_, _| Some(Fault::Status(200, "Content-Type: text/html; charset=utf-8\r\n", "<html>Log in</html>")));
+    let error = open_error(&server, few());
+    assert!(error.to_string().contains("sends a page for browsers"), "{error}");
+
     server.misbehave(|_, _| Some(Fault::Status(403, "", "<Error><Code>AccessDenied</Code><Message>No.</Message></Error>")));
     let error = open_error(&server, few());
     assert!(error.to_string().contains("AccessDenied: No"), "{error}");

@@ -15,6 +15,7 @@ use super::scatter::{Arrival, FinishScatter, Scatter, StartScatter};
 use super::staging::InFlight;
 use super::{DataParallel, Links, OnThread};
 use crate::error::Error;
+use crate::settings::by_name;
 
 /// Pieces are cut at multiples of this: 256 bytes of f32, the binding alignment that every adapter supports.
 const ALIGN: usize = 64;
@@ -26,7 +27,10 @@ impl DataParallel {
     /// # Errors
     /// [`Error::Replica`] if replicas have different parameters.
     pub fn divide(&self, mut params: Parameters) -> Result<Parameters, Error> {
-        let (Some(communication), Some(division)) = (&self.communication, self.division(&params)) else { return Ok(params) };
+        let Some(communication) = &self.communication else { return Ok(params) };
+        // Replicas of another stage make other calls from here on.
+        self.agree(by_name(&self.config)?)?;
+        let Some(division) = self.division(&params) else { return Ok(params) };
         let entries = params.entries().iter().map(|entry| (entry.name.clone(), format!("{:?} f32", entry.shape)));
         self.agree(entries.collect())?;
         // Replicas with the same seed draw the same values, so they need not be sent.
