@@ -41,7 +41,7 @@ fn run(options: Options) -> Result<ExitCode> {
     match finished {
         Ok(None) => Ok(ExitCode::SUCCESS),
         Ok(Some(finished)) => {
-            let status = stopped::finish(&finished.outcome.report, finished.signal, &finished.checkpoint, started_by);
+            let status = stopped::finish(&finished.outcome.report, finished.stop.signal(), &finished.checkpoint, started_by);
             show(&options, &finished)?;
             Ok(status)
         }

@@ -12,8 +12,8 @@ use brisk_replicate::buckets;
 use brisk_report::{mebibytes, thousands};
 use brisk_train::metrics::roc_auc;
 use brisk_train::{
-    Binary, CheckpointFiles, DataParallel, Feed, FeedConfig, FeedProbe, Outputs, Progress, RunFolder, Scorer, StopFlag,
-    StopSignal, Trainable, Trainer, TrainerConfig, Training,
+    Binary, CheckpointFiles, DataParallel, Ended, Error, Feed, FeedConfig, FeedProbe, Outputs, Progress, RunFolder, Scorer,
+    StopFlag, StopSignal, Trainable, Trainer, TrainerConfig, Training,
 };
 use serde_json::{Value, json};
 
@@ -26,8 +26,8 @@ use crate::texts;
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) outcome: Outcome,
-    /// The signal that stopped it, on whichever replica, and where the newest checkpoint then is.
-    pub(crate) signal: Option<StopSignal>,
+    /// The flag that may have stopped it, and where the newest checkpoint then is.
+    pub(crate) stop: StopFlag,
     pub(crate) checkpoint: PathBuf,
     pub(crate) everybody: Vec<String>,
     pub(crate) engine: String,
@@ -119,9 +119,16 @@ pub(crate) fn train(
         stop: stop.clone(),
         ..Outputs::default()
     };
-    let report = higgs::train(&trainer, checkpoint, &options.place, &mut outputs, &note)?;
+    let trained = higgs::train(&trainer, checkpoint, &options.place, &mut outputs, &note);
+    let is_stopped = match &trained {
+        Ok(report) => report.ended == Ended::Stopped,
+        Err(error) => matches!(error.downcast_ref(), Some(Error::NoEpoch { .. })),
+    };
+    if is_stopped {
+        share_signal(replicas, stop)?;
+    }
+    let report = trained?;
     let test_auc = roc_auc(&tester.scores()?, &test_labels)?;
-    let signal = signal_of_all(replicas, stop)?;
 
     let outcome = Outcome {
         device: device.info().clone(),
@@ -141,7 +148,7 @@ pub(crate) fn train(
     let share_waited = overlap.waiting().as_secs_f64() / overlap.reducing().as_secs_f64();
     Ok(Finished {
         outcome,
-        signal,
+        stop: stop.clone(),
         checkpoint: folder.last(),
         state_bytes,
         everybody,
@@ -152,14 +159,16 @@ pub(crate) fn train(
     })
 }
 
-/// The signal of the first replica that has received one: it stops all of them.
-fn signal_of_all(replicas: &DataParallel, stop: &StopFlag) -> Result<Option<StopSignal>> {
+/// Sets the flag of this replica to the signal of the first replica that has received one, which stops all of them.
+fn share_signal(replicas: &DataParallel, stop: &StopFlag) -> Result<()> {
     let mine = stop.signal().map_or(String::new(), |signal| signal.number().to_string());
-    let of_number = |text: &String| {
-        let signals = [StopSignal::Interrupt, StopSignal::Terminate, StopSignal::Hangup];
-        signals.into_iter().find(|signal| signal.number().to_string() == *text)
-    };
-    Ok(texts::gather(replicas, &mine)?.iter().find_map(of_number))
+    let all = texts::gather(replicas, &mine)?;
+    let mut signals = [StopSignal::Interrupt, StopSignal::Terminate, StopSignal::Hangup].into_iter();
+    let first = all.iter().find(|number| !number.is_empty());
+    if let Some(signal) = signals.find(|signal| first.is_some_and(|number| *number == signal.number().to_string())) {
+        stop.request_by(signal);
+    }
+    Ok(())
 }
 
 /// Rows scored at a time, of all replicas together.

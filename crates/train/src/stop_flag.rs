@@ -88,9 +88,8 @@ impl StopFlag {
         self.shared.is_requested.store(false, Ordering::SeqCst);
     }
 
-    /// Requests the stop on behalf of a signal.
-    #[cfg(all(feature = "signals", any(unix, windows)))]
-    fn request_by(&self, signal: StopSignal) {
+    /// Requests the stop on behalf of a signal: one that the program handles itself, or that another replica has received.
+    pub fn request_by(&self, signal: StopSignal) {
         // The first signal is the one that is reported.
         let _ = self.shared.signal.compare_exchange(0, signal.number(), Ordering::SeqCst, Ordering::SeqCst);
         self.request();

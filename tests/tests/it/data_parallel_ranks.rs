@@ -207,7 +207,7 @@ fn a_job_of_which_one_rank_is_asked_to_end_has_the_status_of_the_signal() {
     send(&job.process_of(1).expect("it has said so"), "-TERM");
     let status = job.child.wait().expect("it ends");
     let said = job.said();
-    assert!(status.code() == Some(143) && said.contains("stopped by SIGTERM after"), "{status} {said}");
+    assert!(status.code() == Some(143) && said.contains("a checkpoint was written to asked/last.safetensors"), "{status} {said}");
 }
 
 /// Slurm and Kubernetes send the signal to every process of a job.

@@ -332,7 +332,11 @@ fn images_are_resized_and_converted() {
         image(&place, &format!("fruit/val/lemon/{i}.png"), [40, 30], &[150, 150, 20]);
         image(&place, &format!("fruit/val/plum/{i}.png"), [20, 30], &[60]);
     }
-    refuse(&place, &["--data", "fruit"], &["lemon/0.png` is 40 × 30", "plum/0.png` is 20 × 30", "resize them with `--size`"]);
+    refuse(
+        &place,
+        &["--data", "fruit"],
+        &["`plum/0.png`: found 20 × 30", "expected 40 × 30", "as `lemon/0.png` has", "resize them with `--size`"],
+    );
     refuse(
         &place,
         &["--data", "fruit", "--size", "16"],
@@ -367,7 +371,11 @@ fn images_that_cannot_be_used_are_named() {
     fs::write(file("plum/0.png"), whole).expect("it can be written");
 
     image(&place, "fruit/plum/odd.png", [12, 11], &[100, 20, 120]);
-    refuse(&place, &["--data", "fruit"], &["12 × 10 pixels", "`plum/odd.png` is 12 × 11 pixels", "resize them with `--size`"]);
+    refuse(
+        &place,
+        &["--data", "fruit"],
+        &["`plum/odd.png`: found 12 × 11 pixels", "expected 12 × 10", "resize them with `--size`"],
+    );
     image(&place, "fruit/plum/odd.png", [12, 10], &[100]);
     refuse(&place, &["--data", "fruit"], &["`plum/odd.png`: found 12 × 10 pixels of 1 channels", "`--channels`"]);
     fs::remove_file(file("plum/odd.png")).expect("it can be removed");

@@ -56,7 +56,7 @@ fn the_option_of_retries_is_used_or_refused() {
 #[test]
 fn the_options_of_the_cache_are_used_or_refused() {
     let (place, server) = (Place::new(), Server::start());
-    place.write("rows.csv", &(0..400).map(|i| format!("{},{i},{}\n", i % 2, i * i % 7)).collect::<String>());
+    place.write("rows.csv", (0..400).map(|i| format!("{},{i},{}\n", i % 2, i * i % 7)).collect::<String>());
     place.succeed("import", &["rows.csv", "rows.safetensors", "--label", "0"]);
     server.put("/rows.safetensors", fs::read(place.path("rows.safetensors")).expect("it was written"));
     let url = server.url("/rows.safetensors");
