@@ -52,8 +52,8 @@ pub struct CacheOptions {
     #[cfg(feature = "remote")]
     #[arg(long, value_name = "DIR", help_heading = "Running")]
     cache: Option<PathBuf>,
-    /// GiB in that folder, beyond which the least recently used blocks are removed; best as much as this machine reads in an epoch
-    /// [default: 10]
+    /// GiB in that folder, beyond which the least recently used blocks are removed; best as much as this machine reads in an
+    /// epoch [default: 10]
     #[cfg(feature = "remote")]
     #[arg(long, value_name = "GIB", help_heading = "Running", allow_negative_numbers = true, value_parser = positive(1_048_576.0))]
     cache_gib: Option<f64>,

@@ -29,8 +29,8 @@ pub enum StartedBy {
     Launcher,
 }
 
-/// The exit status of a run with results. If it was stopped, by `signal` or by the program, prints where its checkpoint is and how
-/// to resume from it.
+/// The exit status of a run with results. If it was stopped, by `signal` or by the program, prints where its checkpoint is and
+/// how to resume from it.
 pub fn finish(report: &FitReport, signal: Option<StopSignal>, checkpoint: &Path, started_by: StartedBy) -> ExitCode {
     if report.ended != Ended::Stopped {
         return written(&report.warnings);

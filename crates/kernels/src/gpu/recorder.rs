@@ -236,8 +236,8 @@ pub fn encode_all<'a>(kernels: impl IntoIterator<Item = &'a Recorded>, pass: &mu
     }
 }
 
-/// Checks that the arguments that `dispatch` binds exist and that it may write those it does, and that none of its buffers is bound
-/// for both reading and writing.
+/// Checks that the arguments that `dispatch` binds exist and that it may write those it does, and that none of its buffers is
+/// bound for both reading and writing.
 fn check_dispatch(
     kernel: &'static str,
     dispatch: &Dispatch,

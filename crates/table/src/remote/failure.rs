@@ -91,8 +91,8 @@ fn help(problem: &str, location: &Location) -> &'static str {
     }
 }
 
-/// The part of a message that a server wrote, without secrets: code and message of its XML, or the end of the text, without a page
-/// for browsers.
+/// The part of a message that a server wrote, without secrets: code and message of its XML, or the end of the text, without a
+/// page for browsers.
 pub(super) fn said(text: &str) -> String {
     const LONGEST: usize = 300;
     let element = |name: &str| {
