@@ -166,7 +166,7 @@ pub(crate) fn with_rows<R>(
 impl Stored<'_> {
     /// The columns of a panel from `first` on.
     fn pack_panel(&self, first: usize, depth: &Range<usize>, panel: &mut [PairLine]) {
-        // What lies in other columns of the panel is multiplied, too, but not read.
+        // Other columns of the panel keep what they have: they are multiplied, too, but their sums are not read.
         let n = WIDTH.min(self.n - first);
         panel[depth.len() / 2..].fill(PairLine::zeroed());
         if self.k_is_outer {
@@ -283,7 +283,7 @@ fn interleave(low: &[bf16], high: &[bf16], words: &mut [u32]) {
     }
 }
 
-/// The same for half a panel, for which the loop over any number of columns takes three times as long.
+/// The same for half a panel: by the loop over any number of columns, gradients of weights of 16 channels took 1.1 times as long.
 #[inline(always)]
 fn interleave_half(low: &[bf16], high: &[bf16], words: &mut [u32]) {
     let [low_half, high_half] = [low, high].map(|line| line.first_chunk::<LANES>());
