@@ -1,9 +1,10 @@
 //! The run of one replica, in order.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Result, bail};
+use brisk_examples::elsewhere::checkpoint_store;
 use brisk_examples::higgs::{Data, Network, Outcome, Place};
 use brisk_examples::{higgs, print};
 use brisk_loader::RowSource as _;
@@ -108,7 +109,7 @@ pub(crate) fn train(
     config["replicas"] = json!(replicas.world_size());
     config["wire"] = json!(format!("{:?}", options.wire).to_lowercase());
     config["zero"] = json!(format!("{:?}", options.zero).to_lowercase());
-    let Place { folder, checkpoint } = place_of_all(replicas, &trainer, options, &config, &note)?;
+    let Place { folder, checkpoint, .. } = place_of_all(replicas, &trainer, options, &config, &note)?;
     // The probe runs on one replica while the machine is otherwise idle.
     let loader_rows_per_s = if is_first { probe.rows_per_s()? } else { 0.0 };
     let mut outputs = Outputs {
@@ -183,15 +184,16 @@ fn place_of_all(
     note: &dyn Fn(&str),
 ) -> Result<Place> {
     let found = match replicas.rank() {
-        0 => Some(Place::find(&options.place, &options.run, config, note)?),
+        0 => Some(Place::find(&options.place, &options.run, replicas.world_size(), config, note)?),
         _ => None,
     };
-    let checkpoint = |place: &Place| place.checkpoint.as_ref().map_or(String::new(), |(path, _)| path.display().to_string());
-    let said =
-        found.as_ref().map_or_else(Default::default, |place| [place.folder.path().display().to_string(), checkpoint(place)]);
-    let [folder, checkpoint] = said.map(|mine| texts::gather(replicas, &mine).map(|all| all[0].clone()));
-    let (folder, checkpoint) = (PathBuf::from(folder?), Some(checkpoint?).filter(|path| !path.is_empty()).map(PathBuf::from));
-    let create = || RunFolder::create_at(&folder).map(|folder| Place { folder, checkpoint: None });
+    let said = found.as_ref().map_or_else(Default::default, |place| {
+        let checkpoint = place.checkpoint.as_ref().map_or(String::new(), |(path, _)| path.display().to_string());
+        [place.folder.path().display().to_string(), checkpoint, place.parts.clone().unwrap_or_default()]
+    });
+    let [folder, checkpoint, parts] = said.map(|mine| texts::gather(replicas, &mine).map(|all| all[0].clone()));
+    let [folder, checkpoint, parts] = [folder?, checkpoint?, parts?];
+    let create = || RunFolder::create_at(Path::new(&folder)).map(|folder| Place { folder, checkpoint: None, parts: None });
     let place = found.map_or_else(create, Ok);
     // A replica that cannot use the folder that the others can ends the run on all of them, with its name.
     let errors = texts::gather(replicas, &place.as_ref().err().map_or(String::new(), |error| format!("{error:#}")))?;
@@ -199,9 +201,14 @@ fn place_of_all(
         Some(rank) => bail!("rank {rank}: {}", errors[rank]),
         None => place?,
     };
-    let checkpoint = match checkpoint {
-        // Each replica reads what it needs.
-        Some(path) if replicas.world_size() > 1 => {
+    // Each replica reads what it needs.
+    let checkpoint = match options.place.fetched_from() {
+        Some(url) if !parts.is_empty() => {
+            let store = checkpoint_store(url)?;
+            Some((PathBuf::from(store.name_of(&parts)), trainer.load_checkpoint_from(&*store, &parts)?))
+        }
+        _ if !checkpoint.is_empty() && replicas.world_size() > 1 => {
+            let path = PathBuf::from(checkpoint);
             let checkpoint = trainer.load_checkpoint(&path)?;
             Some((path, checkpoint))
         }

@@ -76,7 +76,7 @@ fn run(options: Options) -> Result<ExitCode> {
 
     // The run, in a folder of its own or from a checkpoint in it.
     let config = options.config(&device.info().to_string(), data.train.names().columns);
-    let Place { folder, checkpoint } = Place::find(&place, &options, &config, &|said| print::note(said))?;
+    let Place { folder, checkpoint, .. } = Place::find(&place, &options, 1, &config, &|said| print::note(said))?;
     let loader_rows_per_s = feed.rows_per_s()?;
     let mut outputs = Outputs {
         progress: Progress::stderr(options.epochs, trainer.train_rows().n_rows() as u64),

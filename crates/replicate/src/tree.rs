@@ -99,6 +99,16 @@ fn in_place<T: Element, C: Combine<T>>(buffers: &mut [&mut [T]], share: f32) {
 }
 
 fn into<T: Element, C: Combine<T>>(inputs: &[&[T]], share: f32, out: &mut [T]) {
+    if let [a, b] = inputs {
+        return vectorised(
+            #[inline(always)]
+            || {
+                for ((out, a), b) in out.iter_mut().zip(*a).zip(*b) {
+                    *out = T::narrow(T::scale(C::combine(a.widen(), b.widen()), share));
+                }
+            },
+        );
+    }
     let mut partials = Vec::new();
     for block in blocks(out.len()) {
         let of_rank = |rank: usize| &inputs[rank][block.clone()];

@@ -12,6 +12,7 @@ pub(crate) mod index;
 mod kind;
 mod layout;
 mod shared_slice;
+pub(crate) mod source;
 mod tensor_data;
 
 #[cfg(target_endian = "big")]

@@ -4,6 +4,7 @@
 mod remote;
 
 use std::fmt;
+use std::ops::Range;
 use std::path::Path;
 
 use crate::error::Error;
@@ -15,7 +16,7 @@ pub type StoreError = Box<dyn std::error::Error + Send + Sync>;
 /// another machine.
 ///
 /// With the feature `remote`, `RemoteFolder` of `brisk-table` is one: a folder at a URL. A store of your own implements four
-/// methods. Each of them may take long, and is called on a thread that training does not wait for, unless each replica writes
+/// methods, and a fifth if it can read a part of an object. Each of them may take long, and is called on a thread that training does not wait for, unless each replica writes
 /// [a file of its own](crate::CheckpointFiles::OneAReplica).
 ///
 /// # Examples
@@ -70,6 +71,18 @@ pub trait CheckpointStore: fmt::Debug + Send + Sync {
     /// # Errors
     /// The store's.
     fn read(&self, object: &str) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Some bytes of an object, as far as it has them, and its length in bytes; `None` if there is none. This method reads the
+    /// whole object, unless a store does better.
+    ///
+    /// # Errors
+    /// The store's.
+    fn read_part(&self, object: &str, bytes: Range<u64>) -> Result<Option<(Vec<u8>, u64)>, StoreError> {
+        Ok(self.read(object)?.map(|whole| {
+            let [start, end] = [bytes.start, bytes.end].map(|at| whole.len().min(at as usize));
+            (whole[start..end.max(start)].to_vec(), whole.len() as u64)
+        }))
+    }
 
     /// Removes an object. It is no error if there is none.
     ///

@@ -102,6 +102,15 @@ impl PlaceOptions {
         self.checkpoints_to.as_deref().map(checkpoint_store).transpose().context("--checkpoints-to")
     }
 
+    /// The URL of the run to resume, if it may be at one.
+    pub fn fetched_from(&self) -> Option<&Path> {
+        match &self.resume {
+            Resume::No => None,
+            Resume::Auto => self.checkpoints_to.as_deref(),
+            Resume::From(path) => Some(path.as_path()).filter(|path| is_url(path)),
+        }
+    }
+
     /// The files that the run writes to its folder, if it is known.
     pub(super) fn run_files(&self) -> Vec<PathBuf> {
         let folder = match (&self.out, &self.resume) {
@@ -131,15 +140,18 @@ pub struct Place {
     pub folder: RunFolder,
     /// The checkpoint to resume from, and its path.
     pub checkpoint: Option<(PathBuf, Checkpoint)>,
+    /// The object to resume from instead, which consists of several files: each replica loads its part from the
+    /// [store](PlaceOptions::fetched_from).
+    pub parts: Option<String>,
 }
 
 impl Place {
-    /// Finds or creates the folder of a run with the settings `config`. `note` is called with messages about what was found and
-    /// done.
+    /// Finds or creates the folder of a run of `n_replicas` with the settings `config`. `note` is called with messages about what
+    /// was found and done.
     ///
     /// # Errors
     /// If the folder has a run and resuming was not requested, if another run uses it, or a checkpoint cannot be read.
-    pub fn find(options: &PlaceOptions, run: &Options, config: &Value, note: &dyn Fn(&str)) -> Result<Self> {
+    pub fn find(options: &PlaceOptions, run: &Options, n_replicas: usize, config: &Value, note: &dyn Fn(&str)) -> Result<Self> {
         let folder = match (&options.resume, &options.out) {
             (Resume::From(url), Some(out)) if is_url(url) => RunFolder::create_at(out)?,
             (Resume::From(url), None) if is_url(url) => create_new(run)?,
@@ -157,34 +169,34 @@ impl Place {
         };
         // The lock is taken before anything is read: another run may be writing.
         folder.lock()?;
+        let fetched = options.fetched_from().map(|url| fetch(&folder, url, n_replicas, note)).transpose()?;
+        if let Some(Fetched::ButParts(object)) = fetched {
+            return Ok(Self { folder, checkpoint: None, parts: Some(object) });
+        }
         let checkpoint = match &options.resume {
             Resume::No => None,
-            Resume::Auto => {
-                if let Some(url) = &options.checkpoints_to {
-                    fetch(&folder, url, note)?;
-                }
-                newest_checkpoint(&folder, note)?
+            Resume::From(url) if is_url(url) && fetched == Some(Fetched::Nothing) => {
+                bail!("--resume {}: no run was copied there; give the URL that --checkpoints-to had", shown(url));
             }
-            Resume::From(url) if is_url(url) => {
-                if fetch(&folder, url, note)? == Fetched::Nothing {
-                    bail!("--resume {}: no run was copied there; give the URL that --checkpoints-to had", shown(url));
-                }
-                newest_checkpoint(&folder, note)?
-            }
-            Resume::From(path) => {
+            Resume::From(path) if !is_url(path) => {
                 let checkpoint = Checkpoint::load(path).with_context(|| format!("--resume {}", path.display()))?;
                 Some((path.clone(), checkpoint))
             }
+            Resume::Auto | Resume::From(_) => newest_checkpoint(&folder, note)?,
         };
-        Ok(Self { folder, checkpoint })
+        Ok(Self { folder, checkpoint, parts: None })
     }
 }
 
 /// Copies the run at a URL to a folder, if it is newer than that in the folder.
-fn fetch(folder: &RunFolder, url: &Path, note: &dyn Fn(&str)) -> Result<Fetched> {
-    let fetched = folder.fetch(&*checkpoint_store(url)?)?;
-    if fetched == Fetched::Newer {
-        note(&format!("fetched the run at {} into {}", shown(url), folder.path().display()));
+fn fetch(folder: &RunFolder, url: &Path, n_replicas: usize, note: &dyn Fn(&str)) -> Result<Fetched> {
+    let store = checkpoint_store(url)?;
+    let fetched = if n_replicas > 1 { folder.fetch_but_parts(&*store) } else { folder.fetch(&*store) }?;
+    let into = format!("the run at {} into {}", shown(url), folder.path().display());
+    match &fetched {
+        Fetched::Newer => note(&format!("fetched {into}")),
+        Fetched::ButParts(object) => note(&format!("fetched {into}; each replica reads its part of `{object}` from there")),
+        Fetched::NotNewer | Fetched::Nothing => {}
     }
     Ok(fetched)
 }

@@ -1,6 +1,8 @@
 //! Runs whose checkpoints are copied to a server, and resumed from there.
 
+use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use brisk_loader::Rows;
@@ -8,11 +10,14 @@ use brisk_nn::tensor::program::{Device, Selection};
 use brisk_nn::{Activation, Mlp, MlpConfig};
 use brisk_table::{CacheFolder, Remote, RemoteFolder, RemoteOptions};
 use brisk_train::{
-    BucketSizes, Checkpoint, CheckpointFiles, DataParallel, DataParallelConfig, Error, Fetched, FitReport, Model, Regression,
-    RunFolder, Trainer, TrainerConfig, Warning, ZeroStage, run_threads,
+    BucketSizes, Checkpoint, CheckpointFiles, DataParallel, DataParallelConfig, Error, Fetched, FitReport, Model, Outputs,
+    Regression, RunFolder, Trainer, TrainerConfig, Warning, ZeroStage, run_threads,
 };
 use tempfile::TempDir;
 
+use crate::gpu::cpu;
+use crate::replicas::CONFIG;
+use crate::run::{Setting, quiet};
 use crate::server::{Fault, Request, Server};
 
 fn remote() -> Remote {
@@ -267,5 +272,59 @@ fn a_run_that_is_cut_off_leaves_the_previous_checkpoint_whole() -> Result<(), Er
     }
     let (_dir, elsewhere) = fetched(&server, Fetched::Newer);
     assert_eq!(epoch(&newest(&elsewhere)), 4);
+    Ok(())
+}
+
+/// Parameters that are large compared with heads of files.
+fn wide() -> Setting {
+    let config = TrainerConfig { max_epochs: 2, ..Setting::default().config };
+    Setting { hidden: vec![256, 256, 256], n_rows: 100, n_valid: 64, config, ..Setting::default() }
+}
+
+#[test]
+fn replicas_request_only_their_parts_and_resume_like_a_run_that_was_not_stopped() -> Result<(), Error> {
+    let server = Server::start();
+    let (dir, folder) = new_folder();
+    let config = DataParallelConfig { files: CheckpointFiles::OneAReplica, zero: ZeroStage::Parameters, ..CONFIG };
+    let run = |n: usize, setting: &Setting, folder: &RunFolder, resumes: Option<&str>| {
+        let reports = run_threads(n, &config, |replica| {
+            let (ready, device) = (setting.ready().divided(replica)?, cpu(1));
+            let training = ready.on_replica(&device, replica)?;
+            let mut outputs = Outputs { folder: Some(folder.clone()), store: Some(Arc::new(store(&server))), ..quiet() };
+            let Some(object) = resumes else { return training.fit(&mut outputs) };
+            let checkpoint = training.load_checkpoint_from(&store(&server), object)?;
+            training.resume(&checkpoint, &mut outputs)
+        })?;
+        Ok::<_, Error>(reports.into_iter().next().expect("there is a replica"))
+    };
+    let longer = Setting { config: TrainerConfig { max_epochs: 4, ..wide().config }, ..wide() };
+    let (_dir, elsewhere) = new_folder();
+    let whole = run_threads(2, &DataParallelConfig { zero: ZeroStage::Parameters, ..CONFIG }, |replica| {
+        longer.ready().divided(replica)?.on_replica(&cpu(1), replica)?.fit(&mut quiet())
+    })?;
+    let report = run(3, &wide(), &folder, None)?;
+    assert!(of_copies(&report).is_empty(), "{report:?}");
+    assert_eq!(folder.fetch_but_parts(&store(&server))?, Fetched::NotNewer);
+
+    let n_before = server.requests().len();
+    assert_eq!(elsewhere.fetch_but_parts(&store(&server))?, Fetched::ButParts("last.safetensors".to_owned()));
+    assert!(elsewhere.metrics_csv().is_file() && !elsewhere.last().exists(), "the log only");
+    let report = run(2, &longer, &elsewhere, Some("last.safetensors"))?;
+    let read = |request: &Request| {
+        let is_read = request.method == "GET" && request.path.contains("/last-") && request.path.ends_with(".safetensors");
+        request.range().filter(|_| is_read).map_or(0, |(first, last)| (last - first + 1) as u64)
+    };
+    let n_read: u64 = server.requests()[n_before..].iter().map(read).sum();
+    let files = fs::read_dir(dir.path().join("run")).expect("the folder of the first run").map(|entry| entry.expect("an entry"));
+    let is_last = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with("last-");
+    let n_bytes: u64 = files.filter(is_last).map(|entry| entry.metadata().expect("a file").len()).sum();
+    // Heads are read twice, and come with some values; small gaps between parts are read, too.
+    let more = n_bytes / 10;
+    assert!((n_bytes..n_bytes + more).contains(&n_read), "{n_read} bytes read of {n_bytes}");
+    check_same_run(&report, &whole[0], 2);
+
+    server.misbehave(|request, _| request.path.contains("00002-of-").then_some(Fault::Status(403, "", "no")));
+    let said = run(2, &longer, &elsewhere, Some("last.safetensors")).expect_err("a file is refused").to_string();
+    assert!(said.contains("/runs/7/last-") && said.contains("00002-of-") && !said.contains("s3cret"), "{said}");
     Ok(())
 }

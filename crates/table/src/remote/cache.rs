@@ -137,9 +137,14 @@ impl Cache {
 
     /// Reads a part of a block of `n_bytes` and checks all of it. `false` if the block is not there.
     pub(super) fn read_checked(&self, key: &Key, block: u64, n_bytes: usize, part: Range<usize>, out: &mut [u8]) -> bool {
+        let path = self.folder.join(key.file_name(block));
+        if part.len() == n_bytes {
+            return self.read_into(out, &path, key);
+        }
         let spare = || self.spare.lock().expect(HOLDERS_DO_NOT_PANIC);
         let mut bytes = spare().pop().unwrap_or_default();
-        let is_read = self.read_into(&mut bytes, &self.folder.join(key.file_name(block)), key, n_bytes);
+        bytes.resize(n_bytes, 0);
+        let is_read = self.read_into(&mut bytes, &path, key);
         if is_read {
             out.copy_from_slice(&bytes[part]);
         }
@@ -181,24 +186,21 @@ impl Cache {
 
     /// The bytes of a block, if it is there.
     fn read(&self, path: &Path, key: &Key, n_bytes: usize) -> Option<Vec<u8>> {
-        let mut bytes = Vec::new();
-        self.read_into(&mut bytes, path, key, n_bytes).then_some(bytes)
+        let mut bytes = vec![0; n_bytes];
+        self.read_into(&mut bytes, path, key).then_some(bytes)
     }
 
-    /// Replaces `bytes` by those of a block. `false` if it is not there; a damaged one is removed.
-    fn read_into(&self, bytes: &mut Vec<u8>, path: &Path, key: &Key, n_bytes: usize) -> bool {
+    /// Replaces `bytes` by those of a block of this length. `false` if it is not there; a damaged one is removed.
+    fn read_into(&self, bytes: &mut [u8], path: &Path, key: &Key) -> bool {
         let Ok(mut file) = File::open(path) else { return false };
-        bytes.clear();
-        bytes.reserve(n_bytes + key.text.len() + TRAILER_BYTES);
-        let is_intact =
-            file.read_to_end(bytes).is_ok() && bytes.len() > n_bytes && bytes[n_bytes..] == trailer(key, &bytes[..n_bytes]);
-        if !is_intact {
+        let mut rest = Vec::with_capacity(key.text.len() + TRAILER_BYTES + 1);
+        let is_read = file.read_exact(bytes).and_then(|()| file.read_to_end(&mut rest)).is_ok();
+        if !is_read || rest != trailer(key, bytes) {
             // Its size stays counted until the next recount.
             _ = fs::remove_file(path);
             return false;
         }
         mark_used(&file);
-        bytes.truncate(n_bytes);
         true
     }
 

@@ -1,14 +1,14 @@
 //! Folders of objects that are no tables.
 
 use std::fs;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use brisk_atomic_file::{AtomicFile, open_regular_file, read_regular_file};
 
 use super::location::{Location, Place};
-use super::object::Object;
+use super::object::read_part;
 use super::session::Remote;
 use super::upload::{delete, put_file};
 use crate::error::{Error, RemoteError};
@@ -84,17 +84,34 @@ impl RemoteFolder {
         match &self.place {
             Place::File(folder) => {
                 let path = self.object(folder, name)?;
-                match read_regular_file(&path) {
-                    Ok(bytes) => Ok(Some(bytes)),
-                    Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-                    Err(cause) => Err(Error::Io { path, action: "read", cause }),
-                }
+                found_here(read_regular_file(&path)).map_err(|cause| Error::Io { path, action: "read", cause })
             }
-            Place::Server(location) => match Object::open(&self.child(location, name)?, &self.remote) {
-                Ok(object) => whole(&object).map(Some),
-                Err(Error::Remote { reason: RemoteError::NotFound, .. }) => Ok(None),
-                Err(error) => Err(error),
-            },
+            Place::Server(location) => {
+                let part = found(read_part(&self.child(location, name)?, &self.remote, 0..u64::MAX))?;
+                Ok(part.map(|(bytes, _)| bytes))
+            }
+        }
+    }
+
+    /// Reads some bytes of an object, as far as it has them, and its length in bytes; `None` if there is no such object. Only
+    /// these bytes are requested.
+    ///
+    /// # Errors
+    /// [`Error::Remote`], [`Error::Io`] if it cannot be read or is replaced meanwhile.
+    pub fn read_part(&self, name: &str, bytes: Range<u64>) -> Result<Option<(Vec<u8>, u64)>, Error> {
+        match &self.place {
+            Place::File(folder) => {
+                let path = self.object(folder, name)?;
+                let read = || {
+                    let mut file = open_regular_file(&path)?;
+                    let (n_bytes, mut part) = (file.metadata()?.len(), Vec::new());
+                    file.seek(SeekFrom::Start(bytes.start))?;
+                    file.take(bytes.end.saturating_sub(bytes.start)).read_to_end(&mut part)?;
+                    Ok((part, n_bytes))
+                };
+                found_here(read()).map_err(|cause| Error::Io { path: path.clone(), action: "read", cause })
+            }
+            Place::Server(location) => found(read_part(&self.child(location, name)?, &self.remote, bytes)),
         }
     }
 
@@ -133,14 +150,20 @@ impl RemoteFolder {
     }
 }
 
-fn whole(object: &Object) -> Result<Vec<u8>, Error> {
-    let bytes = Mutex::new(vec![0; object.n_bytes() as usize]);
-    object.read_pieces(|start, piece| {
-        let mut bytes = bytes.lock().expect("no thread panics while it holds the lock");
-        bytes[start as usize..][..piece.len()].copy_from_slice(&piece);
-        Ok(())
-    })?;
-    Ok(bytes.into_inner().expect("no thread panics while it holds the lock"))
+/// What was read from a server, if the object is there.
+fn found<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
+    match read {
+        Err(Error::Remote { reason: RemoteError::NotFound, .. }) => Ok(None),
+        read => read.map(Some),
+    }
+}
+
+/// The same from this machine.
+fn found_here<T>(read: io::Result<T>) -> io::Result<Option<T>> {
+    match read {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        read => read.map(Some),
+    }
 }
 
 fn copy_here(file: &Path, folder: &Path, path: &Path) -> Result<(), Error> {

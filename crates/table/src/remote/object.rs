@@ -73,11 +73,18 @@ struct Data {
 impl Object {
     /// Reads the first bytes of an object, and remembers which one it is.
     pub(crate) fn open(location: &Location, remote: &Remote) -> Result<Self, Error> {
+        let (mut object, head) = Self::open_at(location, remote, 0..HEAD_BYTES)?;
+        object.head = head;
+        Ok(object)
+    }
+
+    /// The same with some bytes of it, as far as it has them.
+    fn open_at(location: &Location, remote: &Remote, bytes: Range<u64>) -> Result<(Self, Vec<u8>), Error> {
         let session = &remote.session;
         let (store, object) = session.store_of(location)?;
-        let request = || get(&store, &object, location, 0..HEAD_BYTES, None);
-        let (head, identity) = match session.send(location, request) {
-            // There is no range in an empty object.
+        let request = || get(&store, &object, location, bytes.clone(), None);
+        let (found, identity) = match session.send(location, request) {
+            // There is no such range in an object that is shorter, or empty.
             Err(Ended::BeyondEnd) => {
                 session.send(location, || head(&store, &object, location)).map(|identity| (Vec::new(), identity))
             }
@@ -87,14 +94,14 @@ impl Object {
             Ended::BeyondEnd => location.error(RemoteError::Failed { problem: "the file is empty".to_owned() }),
             ended => ended.error(location),
         })?;
-        session.counts.bytes_from_server.fetch_add(head.len() as u64, Ordering::Relaxed);
+        session.counts.bytes_from_server.fetch_add(found.len() as u64, Ordering::Relaxed);
         let key = identity.is_certain().then(|| {
             // A query may contain a signature, which changes. It only counts if the server names no version of the object.
             let query = location.query().filter(|_| !identity.is_named()).map_or(0, |query| checksum(query.as_bytes()));
             let url = location.shown();
             Key::new(format!("{}\n{}\n{query:08x}\n{identity}", url.trim_end_matches("?…"), store.endpoint))
         });
-        Ok(Self {
+        let object = Self {
             number: session.counts.n_objects.fetch_add(1, Ordering::Relaxed),
             session: session.clone(),
             location: location.clone(),
@@ -103,11 +110,12 @@ impl Object {
             object,
             identity,
             key,
-            head,
+            head: Vec::new(),
             data: OnceLock::new(),
             sums: Mutex::new(None),
             checked: Mutex::default(),
-        })
+        };
+        Ok((object, found))
     }
 
     /// The URL without secrets.
@@ -336,6 +344,26 @@ pub(crate) fn read_whole(location: &Location, remote: &Remote, limit: u64) -> Re
         found if found > limit => Ok(Err(found)),
         found => object.read_plain(0..found as usize).map(Ok),
     }
+}
+
+/// Reads some bytes of an object, as far as it has them, directly; and its length. Several requests are sent at a time.
+pub(super) fn read_part(location: &Location, remote: &Remote, bytes: Range<u64>) -> Result<(Vec<u8>, u64), Error> {
+    let first = bytes.start..bytes.end.min(bytes.start.saturating_add(COPY_BYTES as u64));
+    if first.is_empty() {
+        let object = Object::open(location, remote)?;
+        return Ok((Vec::new(), object.n_bytes()));
+    }
+    let (object, mut found) = Object::open_at(location, remote, first)?;
+    let start = bytes.start as usize;
+    let n_bytes = (object.n_bytes().min(bytes.end) as usize).saturating_sub(start);
+    let n_found = found.len();
+    found.resize(n_bytes.max(n_found), 0);
+    let pieces = found[n_found..].chunks_mut(COPY_BYTES).zip((start + n_found..).step_by(COPY_BYTES));
+    at_once(pieces, object.n_at_once(), |(piece, start)| {
+        piece.copy_from_slice(&object.read_plain(start..start + piece.len())?);
+        Ok(())
+    })?;
+    Ok((found, object.n_bytes()))
 }
 
 type Got = Result<(Vec<u8>, Identity), Failure>;

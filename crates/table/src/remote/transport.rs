@@ -246,6 +246,10 @@ fn whole_instead(headers: &HeaderMap) -> Told {
     if header_text(headers, header::CONTENT_TYPE).is_some_and(is_page) {
         return Told::Final("the server sends a page for browsers, such as the list of a folder; check the URL".to_owned());
     }
+    // Some servers answer so for an empty object, instead of status 416.
+    if header_text(headers, header::CONTENT_LENGTH) == Some("0") {
+        return Told::BeyondEnd;
+    }
     Told::NoRanges
 }
 

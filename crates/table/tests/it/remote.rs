@@ -293,6 +293,9 @@ fn what_does_not_pass_is_an_error() {
     assert!(open_error(&server, few()).to_string().contains("204 No Content, expected some bytes"));
     server.misbehave(|_, _| Some(Fault::Status(416, "Content-Range: bytes */0\r\n", "")));
     assert!(open_error(&server, few()).to_string().contains("the file is empty"));
+    server.misbehave(|_, _| Some(Fault::Status(200, "", "")));
+    let error = open_error(&server, few());
+    assert!(error.to_string().contains("the file has 0"), "{error}");
 
     server.misbehave(|_, n| (n > 0).then_some(Fault::Cut));
     let error = open_error(&server, few());

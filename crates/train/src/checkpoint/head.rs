@@ -62,7 +62,7 @@ impl Head {
     }
 
     /// The named strings.
-    pub(super) fn strings(&self) -> impl Iterator<Item = (&String, &String)> {
+    pub(crate) fn strings(&self) -> impl Iterator<Item = (&String, &String)> {
         self.header.metadata().iter().flatten()
     }
 

@@ -1,3 +1,4 @@
+use std::ops::Range;
 use std::path::Path;
 
 use brisk_table::RemoteFolder;
@@ -16,6 +17,10 @@ impl CheckpointStore for RemoteFolder {
 
     fn read(&self, object: &str) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(Self::read(self, object)?)
+    }
+
+    fn read_part(&self, object: &str, bytes: Range<u64>) -> Result<Option<(Vec<u8>, u64)>, StoreError> {
+        Ok(Self::read_part(self, object, bytes)?)
     }
 
     fn delete(&self, object: &str) -> Result<(), StoreError> {

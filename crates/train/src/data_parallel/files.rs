@@ -150,7 +150,7 @@ impl DataParallel {
         &self,
         reader: usize,
         path: &Path,
-        read: fn(&Path) -> io::Result<Vec<u8>>,
+        read: impl Fn(&Path) -> io::Result<Vec<u8>>,
     ) -> Result<io::Result<Vec<u8>>, Error> {
         let mine = if self.rank() == reader { read(path) } else { Ok(Vec::new()) };
         let Some(communication) = &self.communication else { return Ok(mine) };

@@ -1,18 +1,17 @@
 //! Checkpoints of several files of which each replica reads a part.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::ops::Range;
 use std::path::Path;
 
-use brisk_atomic_file::{open_regular_file, read_regular_file};
 use safetensors::tensor::{Dtype, TensorInfo};
 
 use super::DataParallel;
 use crate::checkpoint::checksum::Content;
 use crate::checkpoint::head::Head;
 use crate::checkpoint::index::Index;
+use crate::checkpoint::source::Source;
 use crate::checkpoint::{Checkpoint, Fnv, Part, Stored};
 use crate::error::Error;
 
@@ -22,24 +21,39 @@ type Bytes = Range<usize>;
 impl DataParallel {
     /// Loads the `parts` of tensors that this replica needs, and all of other tensors. Replicas may need different parts, of the
     /// same tensors, and together all elements. All replicas call it.
-    pub(crate) fn load_part(&self, path: &Path, parts: &HashMap<String, Part>) -> Result<Checkpoint, Error> {
+    pub(crate) fn load_part(&self, source: Source<'_>, path: &Path, parts: &HashMap<String, Part>) -> Result<Checkpoint, Error> {
+        self.load_part_of(source, path, parts).map_err(|error| source.named(error))
+    }
+
+    fn load_part_of(&self, source: Source<'_>, path: &Path, parts: &HashMap<String, Part>) -> Result<Checkpoint, Error> {
         if self.is_single() {
-            return Checkpoint::load(path);
+            return Checkpoint::load_by(path, &mut |_, path| Ok(source.read(path)));
         }
         self.agree_on_name(path)?;
-        let read = &mut |number: usize, path: &Path| self.read_by(number % self.world_size(), path, read_regular_file);
-        let index = match Checkpoint::find(path, read)? {
+        let whole = |path: &Path| source.read(path);
+        let index = match Checkpoint::find(path, &mut |number, path| self.read_by(number % self.world_size(), path, whole))? {
             Stored::File(whole) => return Ok(whole),
             Stored::Index(index) => index,
         };
         let mut heads = Fnv::default();
-        let load = &mut |number: usize, path: &Path| self.load_file(number % self.world_size(), path, parts, &mut heads);
+        let load =
+            &mut |number: usize, path: &Path| self.load_file((source, number % self.world_size()), path, parts, &mut heads);
         Ok(Checkpoint::of_parts(&Index::path_of(path), &index, load)?.part_of(&heads))
     }
 
     /// Loads a file, of which `reader` reads the head for all.
-    fn load_file(&self, reader: usize, path: &Path, parts: &HashMap<String, Part>, heads: &mut Fnv) -> Result<Checkpoint, Error> {
+    fn load_file(
+        &self,
+        (source, reader): (Source<'_>, usize),
+        path: &Path,
+        parts: &HashMap<String, Part>,
+        heads: &mut Fnv,
+    ) -> Result<Checkpoint, Error> {
         let failed = |cause| Error::Io { path: path.to_owned(), action: "read the checkpoint", cause };
+        let read_head = |path: &Path| {
+            let (len, bytes) = source.read_head(path)?;
+            Ok([&len.to_le_bytes()[..], &bytes].concat())
+        };
         let bytes = self.read_by(reader, path, read_head)?.map_err(failed)?;
         let (len_bytes, bytes) = bytes.split_first_chunk().expect("the length comes first");
         let head = Head::parse(bytes, u64::from_le_bytes(*len_bytes), path)?;
@@ -55,7 +69,8 @@ impl DataParallel {
         let share = within(&common, self.part_of(n_common));
 
         let start = head.as_bytes().len();
-        let mine = read_ranges(path, start, &own).and_then(|own| Ok((own, read_ranges(path, start, &share)?)));
+        let read = |ranges: &[Bytes]| source.read_ranges(path, start, ranges);
+        let mine = read(&own).and_then(|own| Ok((own, read(&share)?)));
         let (mine, share_of_common) = self.all_read(path, mine)?;
         let content = self.content(path, [(&own, &mine), (&share, &share_of_common)])?;
         let all_common = self.gathered_lists(&share_of_common)?.concat();
@@ -124,13 +139,6 @@ impl DataParallel {
     }
 }
 
-/// The length of a file, and its first bytes.
-fn read_head(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = open_regular_file(path)?;
-    let len = file.metadata()?.len();
-    Ok([&len.to_le_bytes()[..], &Head::read(&mut file)?].concat())
-}
-
 /// The bytes of some elements of an f32 tensor.
 fn bytes_of(info: &TensorInfo, elements: &Range<usize>) -> Bytes {
     let at = |element: usize| info.data_offsets.0 + element * size_of::<f32>();
@@ -147,22 +155,4 @@ fn within(ranges: &[Bytes], kept: Bytes) -> Vec<Bytes> {
         from..to
     });
     cut.filter(|range| !range.is_empty()).collect()
-}
-
-/// The bytes of the ranges, end to end.
-fn read_ranges(path: &Path, start: usize, ranges: &[Bytes]) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; ranges.iter().map(Range::len).sum()];
-    let mut file: Option<File> = None;
-    let mut rest = &mut bytes[..];
-    for range in ranges.iter().filter(|range| !range.is_empty()) {
-        let file = match &mut file {
-            Some(file) => file,
-            none => none.insert(open_regular_file(path)?),
-        };
-        let (these, others) = rest.split_at_mut(range.len());
-        rest = others;
-        file.seek(SeekFrom::Start((start + range.start) as u64))?;
-        file.read_exact(these)?;
-    }
-    Ok(bytes)
 }

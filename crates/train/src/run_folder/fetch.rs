@@ -7,15 +7,20 @@ use brisk_atomic_file::write_atomically;
 
 use super::RunFolder;
 use super::checkpoints::position;
+use crate::checkpoint::Checkpoint;
+use crate::checkpoint::head::Head;
 use crate::checkpoint::index::Index;
+use crate::checkpoint::source::Source;
 use crate::checkpoint_store::{CheckpointStore, object_of, read_copy};
 use crate::error::Error;
 
-/// The result of [`RunFolder::fetch`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The result of [`RunFolder::fetch`] and [`RunFolder::fetch_but_parts`].
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fetched {
     /// The folder now has the checkpoints of the store.
     Newer,
+    /// The folder now has all but the newest checkpoint of the store, the object of this name, which consists of several files.
+    ButParts(String),
     /// The checkpoints in the folder are as new as those of the store, or newer. It is unchanged.
     NotNewer,
     /// There are no checkpoints in the store. The folder is unchanged.
@@ -41,11 +46,35 @@ impl RunFolder {
     /// # Cost
     /// The memory of two checkpoints: all that is copied is checked.
     pub fn fetch(&self, store: &dyn CheckpointStore) -> Result<Fetched, Error> {
+        self.fetch_from(store, fetch_checkpoint)
+    }
+
+    /// The same without the [files of replicas](crate::CheckpointFiles::OneAReplica): if the newest checkpoint consists of
+    /// several, it stays in the store, from which each replica loads what it needs by
+    /// [`Training::load_checkpoint_from`](crate::Training::load_checkpoint_from).
+    ///
+    /// # Errors
+    /// Those of [`fetch`](Self::fetch).
+    pub fn fetch_but_parts(&self, store: &dyn CheckpointStore) -> Result<Fetched, Error> {
+        self.fetch_from(store, |store, path| match fetch_file(store, path)? {
+            true => Ok(Arrived::Files(vec![path.to_owned()])),
+            false => Ok(position_of_parts(store, path)?.map_or(Arrived::default(), Arrived::Parts)),
+        })
+    }
+
+    fn fetch_from(
+        &self,
+        store: &dyn CheckpointStore,
+        fetch_checkpoint: impl Fn(&dyn CheckpointStore, &Path) -> Result<Arrived, Error>,
+    ) -> Result<Fetched, Error> {
         let arrival = Arrival::create(self.path().join(ARRIVAL))?;
         let arrived = Self::at(arrival.path.clone());
-        let mut checkpoints = Vec::new();
+        let (mut checkpoints, mut parts) = (Vec::new(), None);
         for path in [arrived.best(), arrived.last()] {
-            checkpoints.extend(fetch_checkpoint(store, &path)?);
+            match fetch_checkpoint(store, &path)? {
+                Arrived::Files(files) => checkpoints.extend(files),
+                Arrived::Parts(at) => parts = parts.max(Some((at, object_of(&path)))),
+            }
         }
         // After the checkpoints: it then has all rows that they count.
         let mut files = Vec::new();
@@ -53,13 +82,13 @@ impl RunFolder {
             files.extend(fetch_file(store, &path)?.then_some(path));
         }
         let found = arrived.find_checkpoint()?;
-        let Some((_, theirs)) = &found.newest else {
+        let whole = found.newest.map(|(_, whole)| position(&whole)).transpose()?;
+        let parts = parts.filter(|(at, _)| whole.is_none_or(|whole| whole < *at));
+        let Some(theirs) = parts.as_ref().map(|(at, _)| *at).or(whole) else {
             return found.damaged.into_iter().next().map_or(Ok(Fetched::Nothing), Err);
         };
-        let ours = self.find_checkpoint()?.newest;
-        if let Some((_, ours)) = &ours
-            && position(ours)? >= position(theirs)?
-        {
+        let ours = self.find_checkpoint()?.newest.map(|(_, ours)| position(&ours)).transpose()?;
+        if ours.is_some_and(|ours| ours >= theirs) {
             return Ok(Fetched::NotNewer);
         }
         self.set_aside()?;
@@ -68,20 +97,55 @@ impl RunFolder {
             let to = self.path().join(from.file_name().unwrap_or_default());
             fs::rename(&from, &to).map_err(|cause| Error::Io { path: to, action: "write what was fetched", cause })?;
         }
-        Ok(Fetched::Newer)
+        Ok(parts.map_or(Fetched::Newer, |(_, object)| Fetched::ButParts(object)))
     }
 }
 
-/// Copies the files of a checkpoint to the folder of `path`, `NAME.safetensors`, and returns them, the index last; none if the
-/// store does not have it.
-fn fetch_checkpoint(store: &dyn CheckpointStore, path: &Path) -> Result<Vec<PathBuf>, Error> {
+/// What has arrived of a checkpoint.
+enum Arrived {
+    /// Its files, the index last; none if the store does not have it.
+    Files(Vec<PathBuf>),
+    /// Its position in the run, as it consists of several files, which stay in the store.
+    Parts((usize, usize)),
+}
+
+impl Default for Arrived {
+    fn default() -> Self {
+        Self::Files(Vec::new())
+    }
+}
+
+/// The position of a checkpoint of several files, which is in the head of one of them; `None` if the store does not have it.
+fn position_of_parts(store: &dyn CheckpointStore, path: &Path) -> Result<Option<(usize, usize)>, Error> {
+    let source = Source::Store(store);
+    let Some(index) = read_index(store, path)?.map(|(_, index)| index) else { return Ok(None) };
+    let mut strings = Checkpoint::default();
+    for file in index.files() {
+        let path = path.with_file_name(file);
+        let read =
+            source.read_head(&path).map_err(|cause| Error::Io { path: path.clone(), action: "read the checkpoint", cause });
+        let head = read.and_then(|(n_bytes, bytes)| Head::parse(&bytes, n_bytes, &path)).map_err(|error| source.named(error))?;
+        head.strings().for_each(|(key, value)| strings.insert_metadata(key, value));
+    }
+    position(&strings).map(Some)
+}
+
+/// The index of a checkpoint of several files, and its bytes.
+fn read_index(store: &dyn CheckpointStore, path: &Path) -> Result<Option<(Vec<u8>, Index)>, Error> {
+    let path = Index::path_of(path);
+    let Some(bytes) = read_copy(store, &path)? else { return Ok(None) };
+    let index = Index::parse(&bytes, Path::new(&store.name_of(&object_of(&path))))?;
+    Ok(Some((bytes, index)))
+}
+
+/// Copies the files of a checkpoint to the folder of `path`, `NAME.safetensors`.
+fn fetch_checkpoint(store: &dyn CheckpointStore, path: &Path) -> Result<Arrived, Error> {
     if fetch_file(store, path)? {
-        return Ok(vec![path.to_owned()]);
+        return Ok(Arrived::Files(vec![path.to_owned()]));
     }
     let index_path = Index::path_of(path);
     for _ in 0..ATTEMPTS {
-        let Some(bytes) = read_copy(store, &index_path)? else { return Ok(Vec::new()) };
-        let index = Index::parse(&bytes, Path::new(&store.name_of(&object_of(&index_path))))?;
+        let Some((bytes, index)) = read_index(store, path)? else { return Ok(Arrived::default()) };
         let files: Vec<PathBuf> = index.files().into_iter().map(|file| path.with_file_name(file)).collect();
         let mut has_all = true;
         for file in &files {
@@ -90,7 +154,7 @@ fn fetch_checkpoint(store: &dyn CheckpointStore, path: &Path) -> Result<Vec<Path
         }
         if has_all {
             write(&index_path, &bytes)?;
-            return Ok(files.into_iter().chain([index_path]).collect());
+            return Ok(Arrived::Files(files.into_iter().chain([index_path]).collect()));
         }
     }
     let path = PathBuf::from(store.name_of(&object_of(&index_path)));

@@ -10,6 +10,8 @@ use super::snapshot::Snapshot;
 use super::{Outputs, Training};
 use crate::callback::RunView;
 use crate::checkpoint::Checkpoint;
+use crate::checkpoint::source::Source;
+use crate::checkpoint_store::CheckpointStore;
 use crate::error::Error;
 use crate::flat;
 use crate::model::describe;
@@ -87,9 +89,22 @@ impl Training<'_> {
     /// # Errors
     /// Those of [`Checkpoint::load`], on all replicas; [`Error::Replica`].
     pub fn load_checkpoint(&self, path: impl AsRef<Path>) -> Result<Checkpoint, Error> {
+        self.load_part(Source::Folder, path.as_ref())
+    }
+
+    /// The same of the object `NAME.safetensors` of a store, or of its index: each replica reads from the store what
+    /// [`load_checkpoint`](Self::load_checkpoint) reads from a folder. All replicas call it.
+    ///
+    /// # Errors
+    /// Those of [`load_checkpoint`](Self::load_checkpoint).
+    pub fn load_checkpoint_from(&self, store: &dyn CheckpointStore, object: &str) -> Result<Checkpoint, Error> {
+        self.load_part(Source::Store(store), Path::new(object))
+    }
+
+    fn load_part(&self, source: Source<'_>, path: &Path) -> Result<Checkpoint, Error> {
         let states: Vec<String> = self.optimizer.state().into_iter().map(|(name, _)| name).collect();
         let parts = flat::needed_parts(self.params, &states, &[str::to_owned, trained_name, best_name]);
-        self.replicas.load_part(path.as_ref(), &parts)
+        self.replicas.load_part(source, path, &parts)
     }
 
     /// Writes the checkpoint to resume from, with the best model so far.

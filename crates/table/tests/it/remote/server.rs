@@ -50,7 +50,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    fn range(&self) -> Option<(usize, usize)> {
+    pub(crate) fn range(&self) -> Option<(usize, usize)> {
         let (first, last) = self.headers.get("range")?.strip_prefix("bytes=")?.split_once('-')?;
         Some((first.parse().ok()?, last.parse().ok()?))
     }

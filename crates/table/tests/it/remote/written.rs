@@ -234,9 +234,16 @@ fn objects_of_a_folder_are_written_read_and_removed() {
             fs::write(&file, bytes).unwrap();
             objects.put(&file, "a.b").unwrap();
             assert!(objects.read("a.b").unwrap().as_deref() == Some(bytes), "{url}: {} bytes differ", bytes.len());
+            for part in [0..0, 0..1, 7..5_000_000, 8_999_999..u64::MAX, 9_000_000..9_000_001] {
+                let [start, end] = [part.start, part.end].map(|at| bytes.len().min(at as usize));
+                let (found, n_bytes) = objects.read_part("a.b", part.clone()).unwrap().unwrap();
+                assert_eq!(n_bytes, bytes.len() as u64, "{url}: bytes of the object");
+                assert!(found == bytes[start..end], "{url}: bytes {part:?} of {n_bytes} differ");
+            }
         }
         assert!(!objects.url_of("a.b").contains("s3cret"), "{}", objects.url_of("a.b"));
         assert_eq!(objects.read("none").unwrap(), None, "{url}");
+        assert_eq!(objects.read_part("none", 0..1).unwrap(), None, "{url}");
         for _ in 0..2 {
             objects.delete("a.b").unwrap();
             assert_eq!(objects.read("a.b").unwrap(), None, "{url}");
