@@ -99,23 +99,30 @@ fn train(place: &Place, example: &'static str, args: &[&str]) -> (Option<i32>, V
 #[test]
 fn a_run_goes_on_from_the_server_to_which_it_was_copied() {
     let (place, server) = (Place::new(), Server::start());
-    let url = server.url("/runs/7");
-    let to_server = ["--checkpoints-to", url.as_str()];
     let (status, whole, stderr) = train(&place, "data_parallel", &["--epochs", "3", "--out", "whole"]);
     assert_eq!(status, Some(0), "{stderr}");
-    let (status, _, stderr) = train(&place, "data_parallel", &[&to_server[..], &["--epochs", "2", "--out", "first"]].concat());
-    assert_eq!(status, Some(0), "{stderr}");
-    fs::remove_dir_all(place.path("first")).expect("it was written");
-    // Another number of replicas, on another machine.
-    let again = ["--epochs", "3", "--replicas", "3", "--out", "second", "--resume", "auto"];
-    let (status, resumed, stderr) = train(&place, "data_parallel", &[&to_server[..], &again].concat());
-    assert_eq!((status, &resumed["epochs"]), (Some(0), &Value::from(3)), "{stderr}");
-    assert!(stderr.contains("fetched the run at"), "{stderr}");
-    let auc = |results: &Value| results["test_auc"].as_f64().expect("a number");
-    assert!((auc(&resumed) - auc(&whole)).abs() < 1e-3, "{resumed} differs from {whole}");
-    place.refuse("higgs", &[&RUN[..], &to_server, &["--out", "third"]].concat(), &["--checkpoints-to", "--resume auto"]);
-    let (status, _, stderr) = train(&place, "data_parallel", &["--epochs", "4", "--resume", &url]);
-    assert_eq!(status, Some(0), "{stderr}");
+    for (files, fetched) in [("one", "fetched the run at"), ("each", "each replica reads its part of `last.safetensors`")] {
+        let url = server.url(&format!("/runs/{files}"));
+        let to_server = ["--checkpoints-to", url.as_str(), "--checkpoint-files", files];
+        let first = ["--epochs", "2", "--out", "first"];
+        let (status, _, stderr) = train(&place, "data_parallel", &[&to_server[..], &first].concat());
+        assert_eq!(status, Some(0), "{stderr}");
+        fs::remove_dir_all(place.path("first")).expect("it was written");
+        // Another number of replicas, on another machine.
+        let again = ["--epochs", "3", "--replicas", "3", "--out", files, "--resume", "auto"];
+        let (status, resumed, stderr) = train(&place, "data_parallel", &[&to_server[..], &again].concat());
+        assert_eq!((status, &resumed["epochs"]), (Some(0), &Value::from(3)), "{stderr}");
+        assert!(stderr.contains(fetched), "{stderr}");
+        let auc = |results: &Value| results["test_auc"].as_f64().expect("a number");
+        assert!((auc(&resumed) - auc(&whole)).abs() < 1e-3, "{resumed} differs from {whole}");
+        place.refuse(
+            "higgs",
+            &[&RUN[..], &to_server[..2], &["--out", &format!("{files}-again")]].concat(),
+            &["--checkpoints-to", "--resume auto"],
+        );
+        let (status, _, stderr) = train(&place, "data_parallel", &["--epochs", "4", "--resume", &url]);
+        assert_eq!(status, Some(0), "{stderr}");
+    }
 }
 
 #[test]
