@@ -56,7 +56,7 @@ impl Trainer<'_> {
                 Ok(bytes) if bytes <= budget_bytes => return Ok(n_rows),
                 Ok(bytes) if n_rows == 1 => {
                     let found = format!("{budget_bytes}, while a batch of one row takes {bytes}");
-                    return Err(Error::Setting { name: "budget_bytes", found, expected: "bytes for at least one row".into() });
+                    return Err(Error::setting("budget_bytes", found, "bytes for at least one row"));
                 }
                 Err(error) if n_rows == 1 => return Err(error),
                 _ => n_rows /= 2,

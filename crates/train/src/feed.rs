@@ -149,7 +149,7 @@ impl<'a> Feed<'a> {
     ) -> Result<Self, Error> {
         let layout = weights.in_layout(RowLayout { labels: config.labels, ..layout_of(set, source)? });
         if batch_rows == 0 {
-            return Err(Error::Setting { name: "batch_rows", found: "0".to_owned(), expected: "at least one row".into() });
+            return Err(Error::setting("batch_rows", "0", "at least one row"));
         }
         config.check_parts(&order, batch_rows)?;
         let batch_rows = batch_rows.min(source.n_rows()).max(1);
@@ -301,8 +301,7 @@ impl<'a> Feed<'a> {
         match self.table.device() {
             Some(own) if !own.is_same(device) => {
                 let found = format!("{}, which is not the device that the feed's rows are on", device.info().name);
-                let expected = "that device, or a clone of it; or create the feed on this one";
-                Err(Error::Setting { name: "device", found, expected: expected.into() })
+                Err(Error::setting("device", found, "that device, or a clone of it; or create the feed on this one"))
             }
             _ => Ok(()),
         }

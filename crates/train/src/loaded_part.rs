@@ -61,7 +61,7 @@ impl LoadedPart {
             let first = params.entries().iter().find(|entry| entry.name.starts_with(prefix));
             first.map_or(Ok(()), |entry| checkpoint.f32(&entry.name, &entry.shape).map(drop))?;
             let expected = "the start of the names of some of the model's parameters";
-            return Err(Error::Setting { name: "prefix", found: format!("{prefix:?}"), expected: expected.into() });
+            return Err(Error::setting("prefix", format!("{prefix:?}"), expected));
         }
         let is_known =
             |name: &str| part.loaded.iter().chain(part.mismatched.iter().map(|found| &found.name)).any(|known| known == name);

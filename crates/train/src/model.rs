@@ -280,12 +280,8 @@ impl<M: Module> Model<M> {
     /// See [`Step`].
     pub fn trained_by(&mut self, step: &Step<'_>) -> Result<(), Error> {
         if !step.trains(&self.params) {
-            let found = "a step that does not train the parameters of this model".to_owned();
-            return Err(Error::Setting {
-                name: "step",
-                found,
-                expected: "one that does (`StepBuilder::train(model.params(), …)`)".into(),
-            });
+            let found = "a step that does not train the parameters of this model";
+            return Err(Error::setting("step", found, "one that does (`StepBuilder::train(model.params(), …)`)"));
         }
         self.set_standardisation(step.standardisation().clone());
         self.names = step.names();

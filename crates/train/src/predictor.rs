@@ -262,9 +262,7 @@ impl Predictor {
     /// Checks the inputs, and returns the number of rows.
     fn check(&self, features: &[f32], categories: &[u32]) -> Result<usize, Error> {
         let (n_cols, n_categories) = (self.inputs.n_cols, self.inputs.categories.len());
-        let refused = |arg, expected: String, found: usize| {
-            Err(Error::Tensor(brisk_nn::Error::Shape { op: "predict", arg, expected, found: vec![found] }))
-        };
+        let refused = |arg, expected: String, found: usize| Err(Error::shape("predict", arg, expected, vec![found]));
         let n_rows = features.len().checked_div(n_cols).unwrap_or(categories.len() / n_categories.max(1));
         if features.len() != n_rows * n_cols {
             return refused("features", format!("a multiple of {n_cols}, the number of columns"), features.len());
@@ -325,15 +323,14 @@ impl RecordedBatch {
         let tensors = graph.autocast(precision, || outputs(&bound, &features));
         graph.check()?;
         if tensors.is_empty() {
-            let (found, expected) = ("no outputs".to_owned(), "at least one tensor");
-            return Err(Error::Tensor(brisk_nn::Error::Refused { op: "predict", found, expected }));
+            return Err(Error::refused("predict", "no outputs", "at least one tensor"));
         }
         let state = Graph::state_buffer();
         let mut stored = Vec::with_capacity(tensors.len());
         for tensor in tensors {
             if tensor.shape().first() != Some(&n_rows) {
                 let (expected, found) = (format!("[{n_rows}, …], a result for each row"), tensor.shape().to_vec());
-                return Err(Error::Tensor(brisk_nn::Error::Shape { op: "predict", arg: "output", expected, found }));
+                return Err(Error::shape("predict", "output", expected, found));
             }
             let output = Persistent::new("output", DType::F32, tensor.n_elements());
             graph.store(&tensor.cast(DType::F32), &state, &output);

@@ -232,7 +232,7 @@ impl RunState {
         } else {
             None
         };
-        let damaged = |reason| Error::Damaged { path: checkpoint.name().into(), len_bytes: None, reason };
+        let damaged = |reason| Error::damaged(checkpoint.name(), None, reason);
         wrong.map_or(Ok(()), |reason| Err(damaged(reason)))
     }
 

@@ -54,7 +54,7 @@ fn check_share(share: f64) -> Result<(), Error> {
     if (0.0..=1.0).contains(&share) {
         return Ok(());
     }
-    Err(Error::Setting { name: "share", found: share.to_string(), expected: "a share of the rows between 0 and 1".into() })
+    Err(Error::setting("share", share.to_string(), "a share of the rows between 0 and 1"))
 }
 
 /// `1 / p - 1` for the probability `p` of the predicted class: the other classes' `e^(l - max)`. Unlike `p`, it distinguishes
@@ -155,7 +155,7 @@ impl<M: Module> Model<M> {
         let is_classification = task.n_labels() == 1 && !matches!(task.labels(), Labels::Numbers | Labels::Mixed);
         if !is_classification {
             let expected = "one whose rows each have one label that is a class, since other predictions have no confidence";
-            return Err(Error::Setting { name: "task", found: format!("{task:?}"), expected: expected.into() });
+            return Err(Error::setting("task", format!("{task:?}"), expected));
         }
         let labels = read_labels(task, "test", rows)?;
         let Selective { result: outputs, careful_rows } = self.predict_selectively(rows, careful, share)?;

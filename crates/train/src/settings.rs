@@ -20,7 +20,7 @@ use crate::nearest::nearest;
 /// [`Error::Io`]; as [`from_toml`].
 pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
     let text = brisk_atomic_file::open_regular_file(path).and_then(std::io::read_to_string);
-    from_toml(&text.map_err(|cause| Error::Io { path: path.to_owned(), action: "read the settings", cause })?)
+    from_toml(&text.map_err(Error::io(path, "read the settings"))?)
 }
 
 /// The settings in the text of a TOML file.

@@ -204,7 +204,7 @@ impl Standardisation {
         };
         let trained_on = described(&trained_on, col);
         let found = format!("{found}, for parameters whose newest values were trained on {n_cols} columns, {trained_on}");
-        Err(Error::Setting { name: "standardisation", found, expected: expected.into() })
+        Err(Error::setting("standardisation", found, expected))
     }
 
     /// The columns' means.

@@ -153,7 +153,7 @@ impl CompiledStep {
 }
 
 fn refused(op: &'static str, found: String, expected: &'static str) -> Error {
-    Error::Tensor(brisk_nn::Error::Refused { op, found, expected })
+    Error::refused(op, found, expected)
 }
 
 /// A training step of your own, for loops that a [`Trainer`](crate::Trainer) does not run: several models, several optimizers,
@@ -301,7 +301,7 @@ impl<'a> Step<'a> {
                 continue;
             };
             let expected = "different steps over one feed or its clones; call `Step::run_epoch` for each of the others";
-            return Err(Error::Setting { name: "steps", found, expected: expected.into() });
+            return Err(Error::setting("steps", found, expected));
         }
         for step in steps {
             step.start_epoch(epoch)?;
@@ -340,7 +340,7 @@ impl<'a> Step<'a> {
         if let (Some(schedule), Some(n_epochs)) = (depends, self.n_epochs.filter(|&n_epochs| epoch >= n_epochs)) {
             let found =
                 format!("epoch {} of {n_epochs}, after which the schedule `{schedule:?}` has no learning rates", epoch + 1);
-            return Err(Error::Setting { name: "epochs", found, expected: "more of them (`StepBuilder::epochs`)".into() });
+            return Err(Error::setting("epochs", found, "more of them (`StepBuilder::epochs`)"));
         }
         self.skipped_before.set(self.step.scaler.report(&self.device)?.n_skipped);
         let n_batches = self.feed.n_batches();
@@ -507,9 +507,8 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
         let Self { device, feed, scale, config, trained, schedules, frozen, n_epochs } = self;
         feed.check_on(&device)?;
         if let (None, Some(schedule)) = (n_epochs, schedules.iter().find(|schedule| schedule.depends_on_length())) {
-            let found = format!("none, for the schedule `{schedule:?}`");
             let expected = "the number of epochs (`StepBuilder::epochs`), on which its learning rates depend";
-            return Err(Error::Setting { name: "epochs", found, expected: expected.into() });
+            return Err(Error::setting("epochs", format!("none, for the schedule `{schedule:?}`"), expected));
         }
         let total_steps = n_epochs.unwrap_or(1) * feed.n_batches().div_ceil(config.accumulate.max(1));
         schedules.iter().try_for_each(|schedule| schedule.check(total_steps))?;

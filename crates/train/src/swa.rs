@@ -48,7 +48,7 @@ impl Callback for Swa {
             return Ok(());
         }
         let found = format!("epoch {} of a run of {}", self.start_epoch, run.max_epochs);
-        Err(Error::Setting { name: "swa", found, expected: "an epoch of the run to start with, counted from 1".into() })
+        Err(Error::setting("swa", found, "an epoch of the run to start with, counted from 1"))
     }
 
     fn on_validation_end(&mut self, run: &RunView<'_>, validation: &ValidationEnd<'_>) -> Result<ControlFlow<()>, Error> {

@@ -641,5 +641,5 @@ enum Start<'a> {
 }
 
 fn second_optimizer(config: &OptimizerConfig, expected: &'static str) -> Error {
-    Error::Setting { name: "optimizer", found: format!("{config:?} besides another optimizer"), expected: expected.into() }
+    Error::setting("optimizer", format!("{config:?} besides another optimizer"), expected)
 }

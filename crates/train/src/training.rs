@@ -132,11 +132,7 @@ impl<'a> Training<'a> {
         replicas.agree_on_model(params, optimizer)?;
         if let (Some(interval), false) = (config.checkpoint_interval, replicas.is_single()) {
             let expected = "none with replicas, whose clocks differ; use `checkpoint_every`";
-            return Err(Error::Setting {
-                name: "checkpoint_interval",
-                found: format!("{interval:?}"),
-                expected: expected.into(),
-            });
+            return Err(Error::setting("checkpoint_interval", format!("{interval:?}"), expected));
         }
         let average = Average::of(config.ema, params, optimizer)?;
         let averages = average.len_bytes();
@@ -156,8 +152,7 @@ impl<'a> Training<'a> {
         }
         if valid.n_rows() == 0 {
             let found = format!("none of {} rows were held out for validation", train.n_rows());
-            let expected = "some of each class; use more rows, or hold out more of them".into();
-            return Err(Error::RowSet { set: "valid", found, expected });
+            return Err(Error::row_set("valid", found, "some of each class; use more rows, or hold out more of them"));
         }
         layout_of("valid", valid)?;
         let scale = scale.or_else(|| Standardisation::known(train));

@@ -110,7 +110,7 @@ impl ResidentRows {
         if !is_computed_on_devices(&order) {
             let (found, expected) =
                 (format!("`{order}` for rows that stay on the device"), "in order or shuffled; or stream them");
-            return Err(Error::Setting { name: "order", found, expected: expected.into() });
+            return Err(Error::setting("order", found, expected));
         }
         let n_rows = self.n_rows();
         let shuffle = order.shuffle(n_rows as u32, epoch);

@@ -132,7 +132,7 @@ pub(crate) fn failed(set: &'static str, error: &(dyn std::error::Error + 'static
 /// The error for a set that has no rows, neither columns nor categories, or more rows than can be numbered.
 pub(crate) fn no_rows(set: &'static str, n_rows: usize, n_cols: usize) -> Error {
     let found = format!("{n_rows} rows of {}", count(n_cols, "column"));
-    Error::RowSet { set, found, expected: "at least one of each and fewer than 2^32 - 1 rows".into() }
+    Error::row_set(set, found, "at least one of each and fewer than 2^32 - 1 rows")
 }
 
 /// The error for rows that have another number of columns than the training rows, or training rows that have another number than
@@ -198,8 +198,7 @@ pub(crate) fn heavy_weight(set: &'static str, row: usize, found: f32, largest: f
 
 /// The error for rows none of which counts.
 pub(crate) fn all_weights_are_zero(set: &'static str, n_rows: usize) -> Error {
-    let expected = "some above 0; leave the weights out, or set some".into();
-    Error::RowSet { set, found: format!("all {n_rows} weights are 0"), expected }
+    Error::row_set(set, format!("all {n_rows} weights are 0"), "some above 0; leave the weights out, or set some")
 }
 
 fn weight(set: &'static str, row: usize, found: String, expected: Cow<'static, str>) -> Error {

@@ -52,10 +52,10 @@ impl RunFolder {
     /// # Errors
     /// [`Error::Io`].
     pub fn best_checkpoints(&self) -> Result<Vec<PathBuf>, Error> {
-        let failed = |cause| Error::Io { path: self.path().to_owned(), action: "list the checkpoints", cause };
+        let failed = Error::io(self.path(), "list the checkpoints");
         let mut found = Vec::new();
-        for entry in fs::read_dir(self.path()).map_err(failed)? {
-            let name = entry.map_err(failed)?.file_name();
+        for entry in fs::read_dir(self.path()).map_err(&failed)? {
+            let name = entry.map_err(&failed)?.file_name();
             let name = name.to_str().unwrap_or_default();
             // A checkpoint of several files is found by its index.
             let name = name.strip_suffix(".index.json").unwrap_or(name);
@@ -89,12 +89,12 @@ impl RunFolder {
         }
         let folder = self.new_subfolder()?;
         let target = |path: &PathBuf| folder.join(path.file_name().expect("each was named in or found in the folder"));
-        let failed = |path: PathBuf, cause| Error::Io { path, action: "move it aside", cause };
+        let action = "move it aside";
         if self.config().exists() {
-            fs::copy(self.config(), target(&self.config())).map_err(|source| failed(self.config(), source))?;
+            fs::copy(self.config(), target(&self.config())).map_err(Error::io(&self.config(), action))?;
         }
         for path in moved {
-            fs::rename(&path, target(&path)).map_err(|source| failed(path, source))?;
+            fs::rename(&path, target(&path)).map_err(Error::io(&path, action))?;
         }
         Ok(Some(folder))
     }
@@ -106,7 +106,7 @@ impl RunFolder {
             match fs::create_dir(&folder) {
                 Ok(()) => return Ok(folder),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
-                Err(cause) => return Err(Error::Io { path: folder, action: "create the folder", cause }),
+                Err(cause) => return Err(Error::io(&folder, "create the folder")(cause)),
             }
         }
     }

@@ -73,7 +73,7 @@ impl<'r> Recording<'r> {
     ) -> Result<Self, Error> {
         if !(1..=u32::MAX as usize).contains(&config.accumulate) {
             let (found, expected) = (config.accumulate.to_string(), "at least one batch per step, and fewer than 2^32");
-            return Err(Error::Setting { name: "accumulate", found, expected: expected.into() });
+            return Err(Error::setting("accumulate", found, expected));
         }
         if n_trained == 0 {
             let expected = "parameters to train (`StepBuilder::train`)";

@@ -168,15 +168,11 @@ impl Heads {
     pub fn outputs_of(&self, name: &str, outputs: &[f32]) -> Result<Vec<f32>, Error> {
         let n_outputs = self.n_outputs();
         let Some(Placed { head, first_output, .. }) = self.placed().find(|placed| placed.head.name == name) else {
-            return Err(Error::Setting {
-                name: "head",
-                found: format!("`{name}`"),
-                expected: "the name of one of the task's heads".into(),
-            });
+            return Err(Error::setting("head", format!("`{name}`"), "the name of one of the task's heads"));
         };
         if n_outputs == 0 || !outputs.len().is_multiple_of(n_outputs) {
             let (expected, found) = (format!("[n_rows, {n_outputs}], the outputs of all heads"), vec![outputs.len()]);
-            return Err(Error::Tensor(brisk_nn::Error::Shape { op: "outputs_of", arg: "outputs", expected, found }));
+            return Err(Error::shape("outputs_of", "outputs", expected, found));
         }
         let mut own = columns(outputs, n_outputs, &(first_output..first_output + head.task.n_outputs()));
         restore(head.scale.as_ref(), &mut own);
@@ -222,7 +218,7 @@ impl Task for Heads {
 
     fn check(&self) -> Result<(), Error> {
         if let Some((found, expected)) = self.fault() {
-            return Err(Error::Setting { name: "heads", found, expected: expected.into() });
+            return Err(Error::setting("heads", found, expected));
         }
         self.heads.iter().try_for_each(|head| head.task.check())
     }

@@ -75,7 +75,7 @@ fn left_out(ranked: &mut Vec<(Position, f64)>, n: usize, direction: Direction) -
 pub(super) fn remove(path: &Path) -> Result<(), Error> {
     let parts = files_of(path).into_iter().map(|(_, file)| file);
     for file in parts.chain([Index::path_of(path), path.to_owned()]).filter(|file| file.exists()) {
-        fs::remove_file(&file).map_err(|cause| Error::Io { path: file, action: "remove an older checkpoint", cause })?;
+        fs::remove_file(&file).map_err(Error::io(&file, "remove an older checkpoint"))?;
     }
     Ok(())
 }

@@ -72,10 +72,7 @@ impl CheckpointWriter {
     pub(super) fn write(&mut self, due: DueCheckpoint) -> Result<(), Error> {
         let thread = match self.thread.take() {
             Some(thread) => thread,
-            None => {
-                let action = "start a thread that writes it";
-                WriterThread::start().map_err(|cause| Error::Io { path: due.path.clone(), action, cause })?
-            }
+            None => WriterThread::start().map_err(Error::io(&due.path, "start a thread that writes it"))?,
         };
         let thread = self.thread.insert(thread);
         thread.n_pending += 1;

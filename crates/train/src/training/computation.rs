@@ -108,7 +108,7 @@ impl Computation {
         if loss == loss_by(Reduction::Sum)? {
             let found = format!("a loss of the task {task:?} that is the same for `Reduction::Mean` and `Reduction::Sum`");
             let expected = "one that follows `LabelledRows::reduction`, as `LabelledRows::reduce` does: validation and replicas add up sums, steps take means";
-            return Err(Error::Tensor(brisk_nn::Error::Refused { op: "loss", found, expected }));
+            return Err(Error::refused("loss", found, expected));
         }
 
         let graph = Graph::inference("evaluate");

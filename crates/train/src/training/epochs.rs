@@ -200,8 +200,7 @@ impl Training<'_> {
             let n_checks = report.history.len();
             if report.ended != Ended::Stopped && n_checks > 0 {
                 let found = format!("`{}`, NaN in each validation ({n_checks})", report.watched);
-                let expected = "one that is a number; watch another metric by `EarlyStopping::on`".into();
-                return Err(Error::Setting { name: "metric", found, expected });
+                return Err(Error::setting("metric", found, "one that is a number; watch another metric by `EarlyStopping::on`"));
             }
             let checkpoint = outputs.folder.as_ref().filter(|_| is_resumable).map(RunFolder::last);
             return Err(Error::NoEpoch { n_epochs: run.n_epochs, checkpoint });

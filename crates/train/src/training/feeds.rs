@@ -53,7 +53,7 @@ impl DataParallel {
         if config.rank.world() > 1 && config.rank != rank {
             let found = format!("the part of rank {} of {}", config.rank.rank(), config.rank.world());
             let expected = format!("none, or that of replica {} of {}, which the trainer sets", self.rank(), self.world_size());
-            return Err(Error::Setting { name: "rank", found, expected: expected.into() });
+            return Err(Error::setting("rank", found, expected));
         }
         Ok(FeedConfig { rank, ..config.clone() })
     }

@@ -136,8 +136,7 @@ impl JointCopies {
 
 /// The files that an index of this machine lists.
 fn files_of(index: &Path) -> Result<Vec<String>, Error> {
-    let read = |cause| Error::Io { path: index.to_owned(), action: "read the index of a checkpoint", cause };
-    let bytes = std::fs::read(index).map_err(read)?;
+    let bytes = std::fs::read(index).map_err(Error::io(index, "read the index of a checkpoint"))?;
     Ok(Index::parse(&bytes, index)?.files().into_iter().map(str::to_owned).collect())
 }
 
