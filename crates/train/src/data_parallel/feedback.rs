@@ -10,7 +10,6 @@ use brisk_nn::tensor::program::HostStep;
 use brisk_replicate::{Collective, Compressed, Error as ReplicaError, ReduceOp, Wire};
 
 use super::exchange::Start;
-use super::scatter::StartScatter;
 use super::{CheckpointFiles, DataParallel};
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
@@ -55,8 +54,7 @@ impl Conversion {
     fn all_of(graph: &Graph) -> Vec<Arc<Self>> {
         let of_step = |step: &Arc<dyn HostStep>| {
             let step: &dyn Any = step.as_ref();
-            let reduced = step.downcast_ref::<Start>().map(Start::conversion);
-            reduced.or_else(|| step.downcast_ref::<StartScatter>().map(|start| &start.scatter.conversion)).cloned()
+            step.downcast_ref::<Start>().and_then(Start::conversion).cloned()
         };
         let all: Vec<Arc<Self>> = graph.with_program(|program| program.host_steps().filter_map(of_step).collect());
         all.into_iter().filter(|conversion| conversion.with(|compressed| compressed.wire() != Wire::F32)).collect()
