@@ -1,4 +1,4 @@
-use brisk_loader::{Order, RowSource};
+use brisk_loader::Order;
 use brisk_nn::tensor::Graph;
 use brisk_nn::{Ema, Module};
 
@@ -6,7 +6,7 @@ use crate::data_parallel::DataParallel;
 use crate::error::Error;
 use crate::feed::Feed;
 use crate::model::Model;
-use crate::rows::FeedElement;
+use crate::rows::FeedRows;
 use crate::rows::inspect::check_label_count;
 use crate::scorer::{EVALUATION_ROWS, RecordedScorer};
 use crate::standardisation::Standardisation;
@@ -41,11 +41,13 @@ impl Trainer<'_> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[track_caller]
-    pub fn find_batch_rows<M, S>(&self, model: &Model<M>, task: &dyn Task, train: &S, budget_bytes: usize) -> Result<usize, Error>
-    where
-        M: Module,
-        S: RowSource<Feature: FeedElement>,
-    {
+    pub fn find_batch_rows<M: Module, S: FeedRows>(
+        &self,
+        model: &Model<M>,
+        task: &dyn Task,
+        train: &S,
+        budget_bytes: usize,
+    ) -> Result<usize, Error> {
         self.settings().check()?;
         task.check()?;
         check_label_count("train", train, task.n_labels())?;
@@ -66,11 +68,13 @@ impl Trainer<'_> {
 
     /// What a run with batches of `n_rows` rows takes.
     #[track_caller]
-    fn planned_bytes<M, S>(&self, model: &Model<M>, task: &dyn Task, train: &S, n_rows: usize) -> Result<usize, Error>
-    where
-        M: Module,
-        S: RowSource<Feature: FeedElement>,
-    {
+    fn planned_bytes<M: Module, S: FeedRows>(
+        &self,
+        model: &Model<M>,
+        task: &dyn Task,
+        train: &S,
+        n_rows: usize,
+    ) -> Result<usize, Error> {
         let (device, config, params) = (self.device(), self.settings(), model.params());
         let feed_config = self.feed_for(task);
         let order = feed_config.order.clone().unwrap_or(Order::Shuffled { seed: config.seed });

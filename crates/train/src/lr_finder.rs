@@ -1,4 +1,4 @@
-use brisk_loader::{Order, RowSource};
+use brisk_loader::Order;
 use brisk_nn::tensor::Reduction;
 use brisk_nn::{Module, Schedule};
 use brisk_report::{LineChart, Scale, Series};
@@ -6,7 +6,7 @@ use brisk_report::{LineChart, Scale, Series};
 use crate::error::Error;
 use crate::feed::Feed;
 use crate::model::Model;
-use crate::rows::FeedElement;
+use crate::rows::FeedRows;
 use crate::standardisation::Standardisation;
 use crate::step::{Step, StepConfig};
 use crate::task::{Task, read_labels};
@@ -46,11 +46,12 @@ impl Trainer<'_> {
     /// As [`prepare`](Self::prepare), except for those of validation rows; [`Error::NoLearningRate`] if the loss diverges, or is
     /// not finite, within the first 10 steps.
     #[track_caller]
-    pub fn find_learning_rate<M, S>(&self, model: &Model<M>, task: &dyn Task, train: &S) -> Result<LearningRates, Error>
-    where
-        M: Module,
-        S: RowSource<Feature: FeedElement>,
-    {
+    pub fn find_learning_rate<M: Module, S: FeedRows>(
+        &self,
+        model: &Model<M>,
+        task: &dyn Task,
+        train: &S,
+    ) -> Result<LearningRates, Error> {
         let (device, config) = (self.device(), self.settings());
         config.check()?;
         task.check()?;

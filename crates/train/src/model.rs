@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use brisk_atomic_file::listed;
-use brisk_loader::{Encoding, Order, RowSource};
+use brisk_loader::{Encoding, Order};
 use brisk_metrics::{MetricValue, Scored};
 use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
@@ -20,7 +20,7 @@ use crate::feed::{Feed, FeedConfig};
 use crate::flat;
 use crate::loaded_part::LoadedPart;
 use crate::rows::inspect::{check_columns, column_count};
-use crate::rows::{FeedElement, RowNames};
+use crate::rows::{FeedRows, RowNames};
 use crate::scorer::{EVALUATION_ROWS, Evaluation, RecordedScorer};
 use crate::settings::json;
 use crate::standardisation::Standardisation;
@@ -197,7 +197,7 @@ impl<M: Module> Model<M> {
     /// [names](RowSource::names) are not those of the rows that the model was trained on; [`Error::Setting`] if a
     /// [`Step`] has trained the parameters on features that it standardised, and [`trained_by`](Self::trained_by) was not called.
     #[track_caller]
-    pub fn evaluate<S: RowSource<Feature: FeedElement>>(&self, task: &dyn Task, rows: &S) -> Result<Scores, Error> {
+    pub fn evaluate<S: FeedRows>(&self, task: &dyn Task, rows: &S) -> Result<Scores, Error> {
         task.check()?;
         let labels = read_labels(task, "test", rows)?;
         let Evaluation { outputs, loss, .. } = self.outputs_of(&self.module, rows, Some(task))?;
@@ -213,13 +213,13 @@ impl<M: Module> Model<M> {
     /// # Errors
     /// As [`evaluate`](Self::evaluate).
     #[track_caller]
-    pub fn predict<S: RowSource<Feature: FeedElement>>(&self, rows: &S) -> Result<Vec<f32>, Error> {
+    pub fn predict<S: FeedRows>(&self, rows: &S) -> Result<Vec<f32>, Error> {
         Ok(self.outputs_of(&self.module, rows, None)?.outputs)
     }
 
     /// The outputs of `module`, which uses this model's parameters.
     #[track_caller]
-    pub(crate) fn outputs_of<S: RowSource<Feature: FeedElement>>(
+    pub(crate) fn outputs_of<S: FeedRows>(
         &self,
         module: &dyn Module,
         rows: &S,

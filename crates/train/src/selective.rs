@@ -1,11 +1,11 @@
 //! Predictions in two passes: all rows by a model, then the least confident ones by a more expensive module.
 
-use brisk_loader::{RowSource, Rows, Subset};
+use brisk_loader::{Rows, Subset};
 use brisk_nn::Module;
 
 use crate::error::Error;
 use crate::model::{Model, Scores};
-use crate::rows::FeedElement;
+use crate::rows::FeedRows;
 use crate::rows::inspect::failed;
 use crate::task::{Labels, Task, read_labels};
 
@@ -82,7 +82,7 @@ impl<M: Module> Model<M> {
     /// [`Error::Setting`] if `share` is not between 0 and 1; [`Error::Tensor`] if `careful` has a different number of outputs; as
     /// [`predict`](Self::predict).
     #[track_caller]
-    pub fn predict_selectively<S: RowSource<Feature: FeedElement>>(
+    pub fn predict_selectively<S: FeedRows>(
         &self,
         rows: &S,
         careful: &dyn Module,
@@ -145,7 +145,7 @@ impl<M: Module> Model<M> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[track_caller]
-    pub fn evaluate_selectively<S: RowSource<Feature: FeedElement>>(
+    pub fn evaluate_selectively<S: FeedRows>(
         &self,
         task: &dyn Task,
         rows: &S,

@@ -9,7 +9,7 @@ use brisk_nn::{FeatureScale, Parameters};
 
 use crate::error::Error;
 use crate::moments::Moments;
-use crate::rows::FeedElement;
+use crate::rows::FeedRows;
 use crate::rows::inspect::{FINITE_LABEL, column_count, failed, label_count, layout_of, no_rows, source_row, wrong_label};
 use crate::survey::moments_of;
 
@@ -35,7 +35,7 @@ impl Standardisation {
     /// # Errors
     /// [`Error::RowSet`]; [`Error::Value`] names the first row and column that hold NaN or infinity; [`Error::Rows`] if the
     /// source fails.
-    pub fn of<S: RowSource<Feature: FeedElement>>(name: &'static str, source: &S) -> Result<Self, Error> {
+    pub fn of<S: FeedRows>(name: &'static str, source: &S) -> Result<Self, Error> {
         layout_of(name, source)?;
         if let Some(known) = Self::known(source) {
             return Ok(known);
@@ -238,12 +238,7 @@ impl Standardisation {
     /// assert_eq!(scale.rows("train", &train, 0..2)?, [-1.0, -1.0, 1.0, 1.0]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn rows<S: RowSource<Feature: FeedElement>>(
-        &self,
-        set: &'static str,
-        source: &S,
-        rows: Range<usize>,
-    ) -> Result<Vec<f32>, Error> {
+    pub fn rows<S: FeedRows>(&self, set: &'static str, source: &S, rows: Range<usize>) -> Result<Vec<f32>, Error> {
         let (n_rows, n_cols) = (rows.len(), source.n_cols());
         if n_cols != self.mean.len() {
             return Err(column_count(set, n_cols, self.mean.len()));

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use brisk_loader::{Chunk, Hint, Layout, RowMemory, RowSelection, RowSource};
+use brisk_loader::{Chunk, Hint, Layout, RowMemory, RowSelection};
 use brisk_nn::CategoricalColumn;
 use rayon::prelude::*;
 
@@ -12,7 +12,7 @@ use crate::row_digest::RowDigest;
 use crate::rows::inspect::{
     all_weights_are_zero, failed, first_non_finite, heavy_weight, is_weight, non_finite, source_row, unknown_code, weight_range,
 };
-use crate::rows::{Features, FeedElement};
+use crate::rows::{Features, FeedElement, FeedRows};
 
 /// The findings of one pass over the rows of a set. Replicas compare rows before any of them refuses its own, so values that
 /// cannot be used are found here and reported by the caller.
@@ -95,7 +95,7 @@ pub(crate) struct Pass<'a, S> {
     pub(crate) n_sections: usize,
 }
 
-impl<'a, S: RowSource<Feature: FeedElement>> Pass<'a, S> {
+impl<'a, S: FeedRows> Pass<'a, S> {
     pub(crate) fn over(set: &'static str, source: &'a S, wanted: &'a Wanted<'a>) -> Self {
         let (layout, block_rows) = (source.layout(), RowDigest::block_rows(source));
         let n_blocks = layout.n_rows.div_ceil(block_rows);
@@ -117,7 +117,7 @@ impl<'a, S: RowSource<Feature: FeedElement>> Pass<'a, S> {
 ///
 /// # Errors
 /// [`Error::Rows`] if the source fails.
-pub(crate) fn moments_of<S: RowSource<Feature: FeedElement>>(set: &'static str, source: &S) -> Result<Moments, Error> {
+pub(crate) fn moments_of<S: FeedRows>(set: &'static str, source: &S) -> Result<Moments, Error> {
     let mut moments = Moments::new(source.n_cols());
     let wanted = Wanted { moments: true, weights: false, columns: &[], batch_rows: 1 };
     let pass = Pass::over(set, source, &wanted);
@@ -131,7 +131,7 @@ pub(crate) fn moments_of<S: RowSource<Feature: FeedElement>>(set: &'static str, 
     Ok(moments)
 }
 
-impl<S: RowSource<Feature: FeedElement>> Pass<'_, S> {
+impl<S: FeedRows> Pass<'_, S> {
     /// Reads some sections, on all threads of the current rayon pool. Meanwhile the source verifies that its rows have not
     /// changed since they were written.
     ///

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use brisk_loader::{Order, RowSource};
+use brisk_loader::Order;
 use brisk_metrics::Scored;
 use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
@@ -25,7 +25,7 @@ use crate::gradient_clip::GradientClip;
 use crate::model::Model;
 use crate::progress::Progress;
 use crate::report_file::{ReportFile, ReportPanels, Unwritten};
-use crate::rows::FeedElement;
+use crate::rows::FeedRows;
 use crate::rows::inspect::check_columns;
 use crate::run_folder::RunFolder;
 use crate::settings::{by_name, json};
@@ -404,8 +404,8 @@ impl<'a> Trainer<'a> {
     ) -> Result<Training<'r>, Error>
     where
         'a: 'r,
-        S: RowSource<Feature: FeedElement>,
-        V: RowSource<Feature: FeedElement>,
+        S: FeedRows,
+        V: FeedRows,
     {
         if let Some(config) = &self.config.optimizer {
             return Err(second_optimizer(config, "no such setting, since `Trainable` has the optimizer"));
@@ -466,12 +466,13 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// As [`prepare`](Self::prepare) and [`Training::fit`].
     #[track_caller]
-    pub fn fit<M, S, V>(&mut self, model: &mut Model<M>, task: &dyn Task, train: &S, valid: &V) -> Result<FitReport, Error>
-    where
-        M: Module,
-        S: RowSource<Feature: FeedElement>,
-        V: RowSource<Feature: FeedElement>,
-    {
+    pub fn fit<M: Module, S: FeedRows, V: FeedRows>(
+        &mut self,
+        model: &mut Model<M>,
+        task: &dyn Task,
+        train: &S,
+        valid: &V,
+    ) -> Result<FitReport, Error> {
         self.run(model, task, (train, valid), Start::Model)
     }
 
@@ -508,19 +509,14 @@ impl<'a> Trainer<'a> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[track_caller]
-    pub fn resume<M, S, V>(
+    pub fn resume<M: Module, S: FeedRows, V: FeedRows>(
         &mut self,
         model: &mut Model<M>,
         checkpoint: &Checkpoint,
         task: &dyn Task,
         train: &S,
         valid: &V,
-    ) -> Result<FitReport, Error>
-    where
-        M: Module,
-        S: RowSource<Feature: FeedElement>,
-        V: RowSource<Feature: FeedElement>,
-    {
+    ) -> Result<FitReport, Error> {
         self.run(model, task, (train, valid), Start::Checkpoint(checkpoint))
     }
 
@@ -530,19 +526,14 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// As [`resume`](Self::resume) and [`Training::load_checkpoint`].
     #[track_caller]
-    pub fn resume_from<M, S, V>(
+    pub fn resume_from<M: Module, S: FeedRows, V: FeedRows>(
         &mut self,
         model: &mut Model<M>,
         path: impl AsRef<Path>,
         task: &dyn Task,
         train: &S,
         valid: &V,
-    ) -> Result<FitReport, Error>
-    where
-        M: Module,
-        S: RowSource<Feature: FeedElement>,
-        V: RowSource<Feature: FeedElement>,
-    {
+    ) -> Result<FitReport, Error> {
         self.run(model, task, (train, valid), Start::File(path.as_ref()))
     }
 
@@ -562,18 +553,13 @@ impl<'a> Trainer<'a> {
 
     /// Trains `model` with the requested outputs.
     #[track_caller]
-    fn run<M, S, V>(
+    fn run<M: Module, S: FeedRows, V: FeedRows>(
         &mut self,
         model: &mut Model<M>,
         task: &dyn Task,
         (train, valid): (&S, &V),
         start: Start<'_>,
-    ) -> Result<FitReport, Error>
-    where
-        M: Module,
-        S: RowSource<Feature: FeedElement>,
-        V: RowSource<Feature: FeedElement>,
-    {
+    ) -> Result<FitReport, Error> {
         model.params_mut().fetch()?;
         let params = self.replicas.divide(model.params().clone())?;
         let optimizer = self.make_optimizer(&params)?;

@@ -24,7 +24,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use average::Average;
-use brisk_loader::{Order, RowSource};
+use brisk_loader::Order;
 use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::Device;
 use brisk_nn::{Augment, Optimizer, Parameters};
@@ -44,7 +44,7 @@ use crate::flat::Flat;
 use crate::memory_check::check_memory;
 use crate::row_digest::RowDigest;
 use crate::rows::inspect::{check_category_count, check_columns, check_label_count, column_count, layout_of};
-use crate::rows::{FeedElement, RowLayout, RowNames};
+use crate::rows::{FeedRows, RowLayout, RowNames};
 use crate::scorer::{EVALUATION_ROWS, RecordedScorer, Scorer};
 use crate::settings::{by_name, json};
 use crate::standardisation::Standardisation;
@@ -111,16 +111,12 @@ pub(crate) struct Setup<'s, 'a> {
 
 impl<'a> Training<'a> {
     #[track_caller]
-    pub(crate) fn new<S, V>(
+    pub(crate) fn new<S: FeedRows, V: FeedRows>(
         setup: Setup<'_, 'a>,
         trainable: Trainable<'a>,
         task: &dyn Task,
         (train, valid): (&'a S, &'a V),
-    ) -> Result<Self, Error>
-    where
-        S: RowSource<Feature: FeedElement>,
-        V: RowSource<Feature: FeedElement>,
-    {
+    ) -> Result<Self, Error> {
         let Setup { device, config, feed, scale, is_scale_kept, augment, replicas } = setup;
         let Trainable { module, params, optimizer } = trainable;
         config.check()?;

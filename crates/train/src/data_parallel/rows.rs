@@ -1,13 +1,12 @@
 //! What replicas find out about their rows together, before anything is trained.
 
-use brisk_loader::RowSource;
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 
 use super::DataParallel;
 use crate::error::Error;
 use crate::feed::Feed;
 use crate::row_digest::RowDigest;
-use crate::rows::FeedElement;
+use crate::rows::FeedRows;
 use crate::survey::{Findings, Pass, Survey, Wanted, Wrong};
 
 /// The most bytes that a replica sends at a time; MPI counts in 32 bits.
@@ -20,12 +19,7 @@ impl DataParallel {
     ///
     /// # Errors
     /// [`Error::Rows`] on all replicas if the source fails on one of them, or its rows are damaged.
-    pub(crate) fn survey<S: RowSource<Feature: FeedElement>>(
-        &self,
-        set: &'static str,
-        source: &S,
-        wanted: &Wanted<'_>,
-    ) -> Result<Survey, Error> {
+    pub(crate) fn survey<S: FeedRows>(&self, set: &'static str, source: &S, wanted: &Wanted<'_>) -> Result<Survey, Error> {
         let pass = Pass::over(set, source, wanted);
         let is_divided = !self.is_single() && self.have_fingerprint(source.fingerprint())?;
         let mine = if is_divided { self.part_of(pass.n_sections) } else { 0..pass.n_sections };

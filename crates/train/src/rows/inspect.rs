@@ -6,13 +6,13 @@ use brisk_loader::{RowSource, with_causes};
 use brisk_nn::tensor::DType;
 use brisk_nn::{CategoricalColumn, Module};
 
-use super::element::FeedElement;
+use super::element::{FeedElement, FeedRows};
 use super::{Features, RowLayout};
 use crate::error::phrases::count;
 use crate::error::{Cell, Error};
 
 /// The layout of `source`'s rows, of which there must be at least one, and no more than row numbers allow.
-pub(crate) fn layout_of<S: RowSource<Feature: FeedElement>>(set: &'static str, source: &S) -> Result<RowLayout, Error> {
+pub(crate) fn layout_of<S: FeedRows>(set: &'static str, source: &S) -> Result<RowLayout, Error> {
     let (n_rows, n_cols) = (source.n_rows(), source.n_cols());
     let (n_labels, n_categories, has_weights) = (source.n_labels(), source.n_categories(), source.has_weights());
     if n_rows == 0 || n_cols + n_categories == 0 || n_rows >= u32::MAX as usize {
