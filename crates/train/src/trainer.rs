@@ -395,7 +395,7 @@ impl<'a> Trainer<'a> {
     /// task, the device has no room, or the settings are invalid; [`Error::Replica`] if replicas differ in rows, model or
     /// settings, or one fails; [`Error::Setting`].
     #[track_caller]
-    pub fn prepare<'r, S, V>(
+    pub fn prepare<'r, S: FeedRows, V: FeedRows>(
         &self,
         trainable: Trainable<'r>,
         task: &dyn Task,
@@ -404,8 +404,6 @@ impl<'a> Trainer<'a> {
     ) -> Result<Training<'r>, Error>
     where
         'a: 'r,
-        S: FeedRows,
-        V: FeedRows,
     {
         if let Some(config) = &self.config.optimizer {
             return Err(second_optimizer(config, "no such setting, since `Trainable` has the optimizer"));

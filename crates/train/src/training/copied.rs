@@ -50,7 +50,7 @@ impl Training<'_> {
 
     /// Checks that a new run does not replace the checkpoints of another one in the store. A store that cannot be read is a
     /// warning, since it may allow writing only.
-    pub(super) fn check_store(&self, fit: &mut Fit<'_, '_>) -> Result<(), Error> {
+    pub(super) fn check_store(&self, fit: &mut Fit) -> Result<(), Error> {
         let (Some(store), Some(folder)) = (fit.outputs.store.clone(), self.folder(fit.outputs)) else { return Ok(()) };
         let log = folder.metrics_csv();
         match read_copy(&*store, &log) {
@@ -96,7 +96,7 @@ impl Training<'_> {
     }
 
     /// Warns of copies that have failed.
-    pub(super) fn warn_of_copies(&self, fit: &mut Fit<'_, '_>) {
+    pub(super) fn warn_of_copies(&self, fit: &mut Fit) {
         let failures = match &*self.copies.borrow() {
             Some(RunCopies::Beside(copies)) => copies.new_failures(),
             Some(RunCopies::Joint(joint)) => {
