@@ -87,8 +87,7 @@ impl Trainer<'_> {
         let replicas = DataParallel::single();
         let trained = [Trained { params, optimizer: &*optimizer, ema: ema.as_ref() }];
         let step = RecordedStep::record(&feed, &scale, &step_config, &trained, &[], replicas, |batch, reduction, bound| {
-            let outputs = batch.outputs(model.module(), &bound[0], task);
-            batch.loss(task, &outputs, reduction)
+            batch.task_loss(model.module(), &bound[0], task, reduction)
         })?;
         let evaluated = feed.in_batches(EVALUATION_ROWS);
         let precision = config.precision;

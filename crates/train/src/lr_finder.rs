@@ -55,7 +55,7 @@ impl Trainer<'_> {
         let (device, config) = (self.device(), self.settings());
         config.check()?;
         task.check()?;
-        read_labels(task, "train", train)?;
+        read_labels(&task.label_kinds(), "train", train)?;
         let scale =
             self.scale_of(model).map_or_else(|| Standardisation::of("train", train), |scale| scale.checked(train.n_cols()))?;
         let feed_config = self.feed_for(task);
@@ -70,10 +70,7 @@ impl Trainer<'_> {
             .config(step_config)
             .train(params, &*optimizer, &Schedule::from_fn(move |step, _| rate(step.min(N_STEPS - 1))))
             .epochs(N_STEPS)
-            .record(|batch, params| {
-                let outputs = batch.outputs(model.module(), &params[0], task);
-                batch.loss(task, &outputs, Reduction::Mean)
-            })?;
+            .record(|batch, params| batch.task_loss(model.module(), &params[0], task, Reduction::Mean))?;
         // `None` for a batch without weight, which was not trained on.
         let mut losses: Vec<Option<f32>> = Vec::new();
         for epoch in 0.. {

@@ -199,7 +199,7 @@ impl<M: Module> Model<M> {
     #[track_caller]
     pub fn evaluate<S: FeedRows>(&self, task: &dyn Task, rows: &S) -> Result<Scores, Error> {
         task.check()?;
-        let labels = read_labels(task, "test", rows)?;
+        let labels = read_labels(&task.label_kinds(), "test", rows)?;
         let Evaluation { outputs, loss, .. } = self.outputs_of(&self.module, rows, Some(task))?;
         Scores::of(task, &outputs, &labels, loss)
     }

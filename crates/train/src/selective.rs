@@ -157,7 +157,7 @@ impl<M: Module> Model<M> {
             let expected = "one whose rows each have one label that is a class, since other predictions have no confidence";
             return Err(Error::setting("task", format!("{task:?}"), expected));
         }
-        let labels = read_labels(task, "test", rows)?;
+        let labels = read_labels(&task.label_kinds(), "test", rows)?;
         let Selective { result: outputs, careful_rows } = self.predict_selectively(rows, careful, share)?;
         let loss =
             if outputs.iter().all(|output| output.is_finite()) { self.loss_of(task, &outputs, &labels)? } else { Some(f64::NAN) };

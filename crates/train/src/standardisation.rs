@@ -10,7 +10,7 @@ use brisk_nn::{FeatureScale, Parameters};
 use crate::error::Error;
 use crate::moments::Moments;
 use crate::rows::FeedRows;
-use crate::rows::inspect::{FINITE_LABEL, column_count, failed, label_count, layout_of, no_rows, source_row, wrong_label};
+use crate::rows::inspect::{FINITE_LABEL, column_count, failed, label_count, layout_of, no_rows, wrong_label};
 use crate::survey::moments_of;
 
 /// Brings columns to mean 0 and variance 1, on the device, when a batch is gathered. Bytes count as 0 to 255.
@@ -64,9 +64,8 @@ impl Standardisation {
         }
         let own: Vec<f32> = all.chunks_exact(n_labels).flat_map(|row| &row[labels.clone()]).copied().collect();
         if let Some(i) = own.iter().position(|label| !label.is_finite()) {
-            let (row, label) = (source_row(source, i / labels.len()), labels.start + i % labels.len());
-            let name = source.names().label(label).map(str::to_owned);
-            return Err(wrong_label(set, (row, (n_labels > 1).then_some(label)), name, own[i], FINITE_LABEL.into()));
+            let place = [i / labels.len(), labels.start + i % labels.len()];
+            return Err(wrong_label(set, source, place, own[i], FINITE_LABEL.into()));
         }
         let mut moments = Moments::new(labels.len());
         moments.add(&own);

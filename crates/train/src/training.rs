@@ -162,8 +162,8 @@ impl<'a> Training<'a> {
         let n_cols = train.n_cols();
         replicas
             .agree_on_digests([("train", train.n_rows(), n_cols, digests[0]), ("valid", valid.n_rows(), n_cols, digests[1])])?;
-        check_labels(task, "train", train, &of_train.labels)?;
-        check_labels(task, "valid", valid, &of_valid.labels)?;
+        check_labels(&task.label_kinds(), "train", train, &of_train.labels)?;
+        check_labels(&task.label_kinds(), "valid", valid, &of_valid.labels)?;
         let mut valid_labels = of_valid.labels;
         let batch_rows = config.batch_rows.min(train.n_rows()).max(1);
         let limit_valid = |limit: Limit| limit.of_setting("limit_valid_batches", valid.n_rows().div_ceil(batch_rows));
@@ -222,8 +222,7 @@ impl<'a> Training<'a> {
         let step_config = StepConfig { n_batches: Some(n_batches), ..StepConfig::of(&config) };
         let trained = [Trained { params, optimizer, ema: average.ema() }];
         let step = RecordedStep::record(&train, &scale, &step_config, &trained, &[], replicas, |batch, reduction, bound| {
-            let outputs = batch.outputs(module, &bound[0], task);
-            batch.loss(task, &outputs, reduction)
+            batch.task_loss(module, &bound[0], task, reduction)
         })?;
         let computation = Computation::of(&trainable, task, layout, augment.as_ref(), config.batch_rows)?;
         // A function is compared by its values.

@@ -86,11 +86,10 @@ impl<T: FeedElement> CheckedValues<'_, T> {
         layout: RowLayout,
         row_at: impl Fn(usize) -> usize,
     ) -> Result<(), Error> {
-        let row_at = |row| source_row(source, row_at(row));
         if let Features::F32(x) = T::features(self.features)
             && let Some((at, found)) = first_non_finite(x)
         {
-            let (row, column) = (row_at(at / layout.n_cols), at % layout.n_cols);
+            let (row, column) = (source_row(source, row_at(at / layout.n_cols)), at % layout.n_cols);
             return Err(non_finite(set, row, column, source.names().column(column), found));
         }
         // 2^32, the first number that is no u32.
@@ -98,14 +97,12 @@ impl<T: FeedElement> CheckedValues<'_, T> {
         if layout.labels == DType::U32
             && let Some(at) = self.labels.iter().position(|&label| !is_class(label))
         {
-            let label = at % layout.n_labels;
-            let name = source.names().label(label).map(str::to_owned);
             let expected = "the number of a class, from 0; number the classes so, or store labels as f32 (`FeedConfig::labels`)";
-            let place = (row_at(at / layout.n_labels), (layout.n_labels > 1).then_some(label));
-            return Err(wrong_label(set, place, name, self.labels[at], expected.into()));
+            let place = [row_at(at / layout.n_labels), at % layout.n_labels];
+            return Err(wrong_label(set, source, place, self.labels[at], expected.into()));
         }
         match self.weights.iter().position(|&weight| !is_weight(weight)).filter(|_| layout.has_weights) {
-            Some(row) => Err(weight_range(set, row_at(row), self.weights[row])),
+            Some(row) => Err(weight_range(set, source_row(source, row_at(row)), self.weights[row])),
             None => Ok(()),
         }
     }
@@ -157,16 +154,17 @@ pub(crate) fn label_count(set: &'static str, found: usize, expected: usize) -> E
 /// What a label that is a number must be, and what to do.
 pub(crate) const FINITE_LABEL: &str = "a finite number; drop such rows, or choose another label column";
 
-/// The error for a label that the task does not take: its row, and its number where rows have several.
-pub(crate) fn wrong_label(
+/// The error for a label that the task does not take: label `label` of row `row`.
+pub(crate) fn wrong_label<S: RowSource>(
     set: &'static str,
-    (row, label): (usize, Option<usize>),
-    name: Option<String>,
+    source: &S,
+    [row, label]: [usize; 2],
     found: f32,
     expected: Cow<'static, str>,
 ) -> Error {
-    let name = name.map(String::into_boxed_str);
-    Error::Value { set, row, cell: Cell::Label(label), name, found: found.to_string(), expected }
+    let cell = Cell::Label((source.n_labels() > 1).then_some(label));
+    let name = source.names().label(label).map(Into::into);
+    Error::Value { set, row: source_row(source, row), cell, name, found: found.to_string(), expected }
 }
 
 /// The error for a feature that is NaN or infinite.

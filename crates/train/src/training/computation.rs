@@ -1,5 +1,6 @@
 //! What a run computes, as it is recorded, for checkpoints and replicas to compare: so a setting cannot be left out of a list.
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 
 use brisk_nn::tensor::{DType, Graph, Persistent, Reduction};
@@ -8,7 +9,7 @@ use twox_hash::XxHash3_64;
 
 use crate::data_parallel::DataParallel;
 use crate::error::Error;
-use crate::feed::Feed;
+use crate::feed::{BatchTensors, Feed};
 use crate::rows::RowLayout;
 use crate::standardisation::Standardisation;
 use crate::step::{RecordedStep, StepConfig, Trained};
@@ -80,29 +81,27 @@ impl Computation {
         let plain = Feed::recorded_only(layout, batch_rows);
         let augmented = augment.map_or_else(|| plain.clone(), |augment| plain.clone().augmented(augment.clone()));
         let state = Graph::state_buffer();
-        let listing = |graph: Graph| graph.check().map(|()| graph.listing());
-
-        let graph = Graph::training("augmentation");
-        augmented.record(&graph, &scale, &state);
-        let augmentation = listing(graph)?;
-
-        let graph = Graph::training("batch");
-        plain.record(&graph, &scale, &state);
-        let batch = listing(graph)?;
+        // What `record` records of a batch in a graph, together with the batch.
+        let listing = |graph: Graph, feed: &Feed<'_>, record: &dyn Fn(&Graph, BatchTensors)| {
+            record(&graph, feed.record(&graph, &scale, &state));
+            graph.check().map(|()| graph.listing())
+        };
+        let augmentation = listing(Graph::training("augmentation"), &augmented, &|_, _| {})?;
+        let batch = listing(Graph::training("batch"), &plain, &|_, _| {})?;
         let after_batch = |listing: String| listing.strip_prefix(&batch).map_or(listing.clone(), str::to_owned);
 
-        let graph = Graph::training("model");
-        let batch = plain.record(&graph, &scale, &state);
-        let outputs = batch.outputs(module, &params_of_all.bind(&graph), task);
-        let (dtype, shape) = (outputs.dtype(), outputs.shape().to_vec());
-        let model = after_batch(listing(graph)?);
-
+        let found = OnceCell::new();
+        let model = listing(Graph::training("model"), &plain, &|graph, batch| {
+            let outputs = batch.outputs(module, &params_of_all.bind(graph), task);
+            found.get_or_init(|| (outputs.dtype(), outputs.shape().to_vec()));
+        });
+        let (model, (dtype, shape)) = (after_batch(model?), found.into_inner().expect("it was recorded"));
         let loss_by = |reduction| {
-            let graph = Graph::training("loss");
-            let batch = plain.record(&graph, &scale, &state);
-            let outputs = Persistent::new("outputs", dtype, shape.iter().product());
-            batch.loss(task, &graph.tensor(&outputs, &shape), reduction);
-            listing(graph).map(after_batch)
+            let record = |graph: &Graph, batch: BatchTensors| {
+                let outputs = Persistent::new("outputs", dtype, shape.iter().product());
+                batch.loss(task, &graph.tensor(&outputs, &shape), reduction);
+            };
+            listing(Graph::training("loss"), &plain, &record).map(after_batch)
         };
         let loss = loss_by(Reduction::Mean)?;
         if loss == loss_by(Reduction::Sum)? {
@@ -111,27 +110,17 @@ impl Computation {
             return Err(Error::refused("loss", found, expected));
         }
 
-        let graph = Graph::inference("evaluate");
-        let batch = plain.record(&graph, &scale, &state);
-        let outputs = batch.outputs(module, &params_of_all.bind(&graph), task);
-        batch.loss(task, &outputs, Reduction::Sum);
-        let evaluation = listing(graph)?;
+        let evaluation = listing(Graph::inference("evaluate"), &plain, &|graph, batch| {
+            batch.task_loss(module, &params_of_all.bind(graph), task, Reduction::Sum);
+        })?;
 
         // The whole step, which also has the backward pass. Its settings are compared by name.
         let config = StepConfig { n_batches: Some(1), ..StepConfig::of(&TrainerConfig::default()) };
         let trained = [Trained { params: &params_of_all, optimizer: &NoStep(optimizer), ema: None }];
-        let step = RecordedStep::record(
-            &augmented,
-            &scale,
-            &config,
-            &trained,
-            &[],
-            DataParallel::single(),
-            |batch, reduction, bound| {
-                let outputs = batch.outputs(module, &bound[0], task);
-                batch.loss(task, &outputs, reduction)
-            },
-        )?;
+        let replicas = DataParallel::single();
+        let step = RecordedStep::record(&augmented, &scale, &config, &trained, &[], replicas, |batch, reduction, bound| {
+            batch.task_loss(module, &bound[0], task, reduction)
+        })?;
         let step = step.graph.listing();
 
         let parts = [
