@@ -34,9 +34,8 @@ impl DataParallel {
         let entries = params.entries().iter().map(|entry| (entry.name.clone(), format!("{:?} f32", entry.shape)));
         self.agree(entries.collect())?;
         // Replicas with the same seed draw the same values, so they need not be sent.
-        let mine = params.initial_fingerprint();
-        let mine = [mine as u32, (mine >> 32) as u32];
-        if self.gathered(mine.to_vec())?.chunks_exact(2).any(|other| other != mine) {
+        let mine = [params.initial_fingerprint()];
+        if self.gathered_lists(&mine)?.iter().any(|other| *other != mine) {
             for id in params.ids_where(|_| true) {
                 let initial = communication.broadcast(params.initial_of(id), 0).wait()?;
                 params.set_initial(id, &initial)?;

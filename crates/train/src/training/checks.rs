@@ -90,7 +90,7 @@ impl Training<'_> {
         }
         let Fit { run, outputs, .. } = fit;
         let value = metrics.get(self.validation.watched()).unwrap_or(f64::NAN);
-        (run.last_value, run.is_validated) = (value, true);
+        (run.last_value, run.is_validated) = (Some(value).filter(|value| !value.is_nan()), true);
         let view = self.view_at(metrics.epoch, run.n_steps);
         let end = ValidationEnd {
             metrics: &metrics,

@@ -100,7 +100,7 @@ impl Training<'_> {
     /// The same, for the moment of which other checkpoints have just been written.
     pub(super) fn save_last_of_moment(&self, fit: &mut Fit) -> Result<(), Error> {
         let Some(path) = self.path(fit.outputs, RunFolder::last)? else { return Ok(()) };
-        let mut last = self.checkpoint(fit, fit.run.last_value)?;
+        let mut last = self.checkpoint(fit, fit.run.last_value.unwrap_or(f64::NAN))?;
         fit.run.insert_best_into(&mut last, &self.flat())?;
         self.save(last, path, Vec::new(), fit)
     }
