@@ -65,10 +65,7 @@ impl LoadedPart {
         }
         let is_known =
             |name: &str| part.loaded.iter().chain(part.mismatched.iter().map(|found| &found.name)).any(|known| known == name);
-        let of_file = checkpoint
-            .tensors()
-            .map(|(name, ..)| name)
-            .filter(|name| ![Standardisation::MEAN, Standardisation::INV_STD].contains(name));
+        let of_file = checkpoint.tensors().map(|(name, ..)| name).filter(|name| !Standardisation::is_named(name));
         part.unexpected = of_file.filter(|name| !is_known(name)).map(str::to_owned).collect();
         Ok(part)
     }

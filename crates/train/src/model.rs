@@ -114,7 +114,7 @@ impl<M: Module> Model<M> {
     pub fn load_part(&mut self, path: impl AsRef<Path>, prefix: &str) -> Result<LoadedPart, Error> {
         let checkpoint = model_file(Checkpoint::load(path)?)?.in_ohwi(false)?;
         let part = LoadedPart::load(&mut self.params, &checkpoint, prefix)?;
-        if let (None, Some(scale)) = (&self.scale, standardisation_of(&checkpoint)?) {
+        if let (None, Some(scale)) = (&self.scale, Standardisation::in_checkpoint(&checkpoint)?) {
             self.set_standardisation(scale);
         }
         Ok(part)
@@ -130,13 +130,10 @@ impl<M: Module> Model<M> {
             let values = checkpoint.f32(buffer.name(), buffer.shape())?.to_vec();
             model.params.set_initial_buffer(id, &values)?;
         }
-        if checkpoint.has_metadata(PRECISION) {
-            model.precision = checkpoint.metadata(PRECISION, "f32, f16 or bf16")?;
-        }
-        if checkpoint.has_metadata(RowNames::KEY) {
-            model.names = checkpoint.metadata(RowNames::KEY, "the names of columns, labels, classes and categories as JSON")?;
-        }
-        if let Some(scale) = standardisation_of(checkpoint)? {
+        model.precision = checkpoint.metadata_if_any(PRECISION, "f32, f16 or bf16")?.unwrap_or(model.precision);
+        let names = checkpoint.metadata_if_any(RowNames::KEY, "the names of columns, labels, classes and categories as JSON")?;
+        model.names = names.unwrap_or_default();
+        if let Some(scale) = Standardisation::in_checkpoint(checkpoint)? {
             model.set_standardisation(scale);
         }
         Ok(model)
@@ -151,11 +148,7 @@ impl<M: Module> Model<M> {
     /// [`trained_by`](Self::trained_by) was not called; [`Error::Write`]; an earlier file of that name is then unchanged.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let mut checkpoint = self.state()?;
-        if let Some(scale) = &self.scale {
-            let n_cols = scale.mean().len();
-            checkpoint.insert(Standardisation::MEAN, &[n_cols], scale.mean().to_vec())?;
-            checkpoint.insert(Standardisation::INV_STD, &[n_cols], scale.inv_std().to_vec())?;
-        }
+        self.scale.as_ref().map_or(Ok(()), |scale| scale.insert_into(&mut checkpoint))?;
         if checkpoint.tensors().any(|(_, shape, _)| shape.len() == 4) {
             // With "oihw" if the file is turned into one for PyTorch.
             checkpoint.insert_metadata("conv_layout", "ohwi");
@@ -383,14 +376,6 @@ fn model_file(checkpoint: Checkpoint) -> Result<Checkpoint, Error> {
     Ok(checkpoint)
 }
 
-/// The standardisation in a file, if it has one.
-fn standardisation_of(checkpoint: &Checkpoint) -> Result<Option<Standardisation>, Error> {
-    let mean = checkpoint.tensors().find(|(name, ..)| *name == Standardisation::MEAN);
-    let Some(n_cols) = mean.map(|(_, shape, _)| shape.iter().product()) else { return Ok(None) };
-    let column = |name| Ok::<_, Error>(checkpoint.f32(name, &[n_cols])?.to_vec());
-    Ok(Some(Standardisation::new(column(Standardisation::MEAN)?, column(Standardisation::INV_STD)?)))
-}
-
 const PRECISION: &str = "precision";
 
 /// The metadata with the names of the model's tensors, as JSON: files of runs have others, too.
@@ -441,7 +426,7 @@ fn check_tensors(checkpoint: &Checkpoint, params: &Parameters) -> Result<(), Err
         None => checkpoint.tensors().map(|(name, ..)| name).collect(),
     };
     let is_other = |name: &&str| {
-        let is_known = own.contains(name) || [Standardisation::MEAN, Standardisation::INV_STD].contains(name);
+        let is_known = own.contains(name) || Standardisation::is_named(name);
         // PyTorch counts batches in its batch normalisations, brisk does not.
         !is_known && !name.ends_with("num_batches_tracked")
     };

@@ -241,8 +241,7 @@ fn history_of(checkpoint: &Checkpoint) -> Result<RunHistory, Error> {
         return Ok(RunHistory::default());
     };
     for (name, values) in [(LOSSES, &mut history.losses), (RATES, &mut history.learning_rates)] {
-        let len = checkpoint.tensors().find(|(found, ..)| *found == name).map_or(0, |(_, shape, _)| shape.iter().product());
-        *values = checkpoint.f32(name, &[len])?.to_vec();
+        *values = checkpoint.f32_if_any(name)?.unwrap_or_default();
     }
     Ok(history)
 }

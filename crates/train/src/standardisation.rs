@@ -7,6 +7,7 @@ use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{DType, Persistent};
 use brisk_nn::{FeatureScale, Parameters};
 
+use crate::checkpoint::Checkpoint;
 use crate::error::Error;
 use crate::moments::Moments;
 use crate::rows::FeedRows;
@@ -22,10 +23,9 @@ pub struct Standardisation {
 }
 
 impl Standardisation {
-    /// The name of the means in checkpoints.
-    pub(crate) const MEAN: &str = "input.mean";
-    /// The name of the inverse standard deviations.
-    pub(crate) const INV_STD: &str = "input.inv_std";
+    /// The names of the means and of the inverse standard deviations in checkpoints.
+    const MEAN: &str = "input.mean";
+    const INV_STD: &str = "input.inv_std";
 
     /// Mean and standard deviation (of the population, as scikit-learn's `StandardScaler`) of each column, in one pass in f64.
     ///
@@ -85,6 +85,25 @@ impl Standardisation {
         let buffer = |name, len| Persistent::required(name, DType::F32, len);
         let buffers = [buffer("mean", mean.len()), buffer("inv_std", inv_std.len()), buffer("zero", 1), buffer("one", 1)];
         Self { mean, inv_std, buffers }
+    }
+
+    /// The one in a checkpoint or a file of a model, if it has one.
+    pub(crate) fn in_checkpoint(checkpoint: &Checkpoint) -> Result<Option<Self>, Error> {
+        let Some(mean) = checkpoint.f32_if_any(Self::MEAN)? else { return Ok(None) };
+        let inv_std = checkpoint.f32(Self::INV_STD, &[mean.len()])?.to_vec();
+        Ok(Some(Self::new(mean, inv_std)))
+    }
+
+    /// Adds it.
+    pub(crate) fn insert_into(&self, checkpoint: &mut Checkpoint) -> Result<(), Error> {
+        let n_cols = self.mean.len();
+        checkpoint.insert(Self::MEAN, &[n_cols], self.mean.clone())?;
+        checkpoint.insert(Self::INV_STD, &[n_cols], self.inv_std.clone())
+    }
+
+    /// Whether a tensor of a checkpoint is part of one.
+    pub(crate) fn is_named(name: &str) -> bool {
+        [Self::MEAN, Self::INV_STD].contains(&name)
     }
 
     /// Leaves `n_cols` columns as they are.

@@ -41,7 +41,7 @@
 mod recording;
 
 use std::cell::Cell;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Deref};
 use std::sync::Arc;
 
 use brisk_nn::tensor::program::kernels::STATE_LEN;
@@ -103,19 +103,6 @@ pub(crate) struct Frozen<'a> {
 #[derive(Debug)]
 pub(crate) struct RecordedStep {
     pub(crate) graph: Graph,
-    inputs: Vec<StepInputs>,
-    losses: Persistent,
-    loss_weights: Option<Persistent>,
-    epoch: EpochRows,
-    grad_norms: Option<Persistent>,
-    scaler: GradScaler,
-}
-
-/// The compiled step with its inputs and outputs.
-#[derive(Debug)]
-pub(crate) struct CompiledStep {
-    pub(crate) graph: Graph,
-    pub(crate) executable: Executable,
     /// The inputs of each optimizer. The batch is that of the first.
     pub(crate) inputs: Vec<StepInputs>,
     pub(crate) losses: Persistent,
@@ -128,15 +115,26 @@ pub(crate) struct CompiledStep {
     pub(crate) scaler: GradScaler,
 }
 
-impl RecordedStep {
-    pub(crate) fn compile(self, device: &Device) -> Result<CompiledStep, Error> {
-        let Self { graph, inputs, losses, loss_weights, epoch, grad_norms, scaler } = self;
-        let executable = graph.compile(device)?;
-        Ok(CompiledStep { graph, executable, inputs, losses, loss_weights, epoch, grad_norms, scaler })
+/// The compiled step.
+#[derive(Debug)]
+pub(crate) struct CompiledStep {
+    recorded: RecordedStep,
+    pub(crate) executable: Executable,
+}
+
+impl Deref for CompiledStep {
+    type Target = RecordedStep;
+
+    fn deref(&self) -> &RecordedStep {
+        &self.recorded
     }
 }
 
-impl CompiledStep {
+impl RecordedStep {
+    pub(crate) fn compile(self, device: &Device) -> Result<CompiledStep, Error> {
+        Ok(CompiledStep { executable: self.graph.compile(device)?, recorded: self })
+    }
+
     /// The state of the run: the batch index and the number of steps.
     pub(crate) fn state(&self) -> &Persistent {
         &self.inputs[0].state
@@ -150,10 +148,6 @@ impl CompiledStep {
             None => Ok((0..n_rows).step_by(batch_rows).map(|first| batch_rows.min(n_rows - first) as f32).collect()),
         }
     }
-}
-
-fn refused(op: &'static str, found: String, expected: &'static str) -> Error {
-    Error::refused(op, found, expected)
 }
 
 /// A training step of your own, for loops that a [`Trainer`](crate::Trainer) does not run: several models, several optimizers,

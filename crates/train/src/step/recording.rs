@@ -6,7 +6,7 @@ use brisk_nn::tensor::{DType, EpochRows, Graph, Persistent, Precision, Reduction
 use brisk_nn::{Accumulate, Bound, GradScaler, GradScalerConfig, Optimizer, Parameters, Placement, StepInputs};
 use brisk_replicate::ReduceOp;
 
-use super::{Frozen, RecordedStep, StepConfig, Trained, refused};
+use super::{Frozen, RecordedStep, StepConfig, Trained};
 use crate::data_parallel::{DataParallel, PartOfBatch};
 use crate::error::Error;
 use crate::feed::{BatchTensors, Feed};
@@ -77,7 +77,7 @@ impl<'r> Recording<'r> {
         }
         if n_trained == 0 {
             let expected = "parameters to train (`StepBuilder::train`)";
-            return Err(refused("step", "a step without parameters".to_owned(), expected));
+            return Err(Error::refused("step", "a step without parameters".to_owned(), expected));
         }
         let n_batches = config.n_batches.unwrap_or_else(|| feed.n_batches());
         let graph = Graph::training("train");
@@ -144,7 +144,7 @@ impl<'r> Recording<'r> {
         };
         let expected = "a loss weighted by them (`BatchTensors::mean`, `LabelledRows::reduce`), or batches of equal length \
                         (`drop_last`, another batch size) of rows without weights";
-        Err(refused("weights of rows", found, expected))
+        Err(Error::refused("weights of rows", found, expected))
     }
 
     /// Accumulation, exchange between replicas, unscaling, clipping and the step of one optimizer. `weight` is the sum of the
@@ -237,7 +237,7 @@ fn check_trains(&Trained { params, optimizer, .. }: &Trained<'_>) -> Result<(), 
     }
     let found = format!("an optimizer that trains none of the {} parameters", ids.len());
     let expected = "groups with some of them, at rates above 0; check the names by which `Parameters::ids_where` chooses them";
-    Err(refused("step", found, expected))
+    Err(Error::refused("step", found, expected))
 }
 
 /// With several batches per step, the recorded step is skipped for all batches but the last.
@@ -246,5 +246,5 @@ fn check_skips(optimizer: &dyn Optimizer) -> Result<(), Error> {
         return Ok(());
     }
     let found = "the optimizer does not say that its steps can be skipped".to_owned();
-    Err(refused("accumulate", found, "an optimizer that does (`Optimizer::skips`), or one batch per step"))
+    Err(Error::refused("accumulate", found, "an optimizer that does (`Optimizer::skips`), or one batch per step"))
 }

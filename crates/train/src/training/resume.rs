@@ -238,8 +238,8 @@ impl Training<'_> {
 
     /// The first column that is standardised differently.
     fn differing_standardisation(&self, checkpoint: &Checkpoint) -> Option<ResumeDifference> {
-        let column = |name| checkpoint.f32(name, &[self.scale.mean().len()]).ok();
-        let theirs = Standardisation::new(column(Standardisation::MEAN)?.to_vec(), column(Standardisation::INV_STD)?.to_vec());
+        let theirs = Standardisation::in_checkpoint(checkpoint).ok()??;
+        let theirs = Some(theirs).filter(|theirs| theirs.mean().len() == self.scale.mean().len())?;
         let col = self.scale.differing_column(&theirs)?;
         let described = |scale: &Standardisation| {
             format!("column {col} by mean {} and deviation {}", scale.mean()[col], 1.0 / scale.inv_std()[col])

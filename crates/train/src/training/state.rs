@@ -14,8 +14,6 @@ use crate::flat;
 use crate::model::describe;
 use crate::run_folder::RunFolder;
 use crate::run_state::best_name;
-use crate::standardisation::Standardisation;
-
 impl Training<'_> {
     /// Sets parameters, optimizer, scaler and counters to their initial values, regardless of what an earlier run left on the
     /// device.
@@ -111,9 +109,7 @@ impl Training<'_> {
         if !self.flat().is_first() {
             return Ok(checkpoint);
         }
-        let n_cols = self.scale.mean().len();
-        checkpoint.insert(Standardisation::MEAN, &[n_cols], self.scale.mean().to_vec())?;
-        checkpoint.insert(Standardisation::INV_STD, &[n_cols], self.scale.inv_std().to_vec())?;
+        self.scale.insert_into(&mut checkpoint)?;
         fit.run.insert_into(&mut checkpoint)?;
         describe(&mut checkpoint, self.params, &self.names, self.config.precision)?;
         checkpoint.insert_metadata(self.validation.watched(), watched);
