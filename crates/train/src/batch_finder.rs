@@ -4,7 +4,7 @@ use brisk_nn::{Ema, Module};
 
 use crate::data_parallel::DataParallel;
 use crate::error::Error;
-use crate::feed::Feed;
+use crate::feed::{RowWeights, Wanted};
 use crate::model::Model;
 use crate::rows::FeedRows;
 use crate::rows::inspect::check_label_count;
@@ -78,8 +78,9 @@ impl Trainer<'_> {
         let (device, config, params) = (self.device(), self.settings(), model.params());
         let feed_config = self.feed_for(task);
         let order = feed_config.order.clone().unwrap_or(Order::Shuffled { seed: config.seed });
-        let feed = Feed::planned(device, "train", train, order, n_rows, &feed_config)?;
-        let feed = self.training_batches(model, feed)?;
+        let weights = &RowWeights::Unknown;
+        let wanted = Wanted { device, set: "train", source: train, order, batch_rows: n_rows, config: &feed_config, weights };
+        let feed = self.training_batches(model, wanted.planned()?)?;
         let scale = Standardisation::none(train.n_cols());
         let optimizer = self.make_optimizer(params)?;
         let step_config = StepConfig { detect_anomaly: false, record_grad_norms: false, ..StepConfig::of(config) };

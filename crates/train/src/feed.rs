@@ -153,27 +153,6 @@ impl<'a> Feed<'a> {
         Self { drops_last: true, ..self }
     }
 
-    /// The feed without rows on the device, for a step that is recorded only to plan its memory.
-    pub(crate) fn planned<S: FeedRows>(
-        device: &Device,
-        set: &'static str,
-        source: &'a S,
-        order: Order,
-        batch_rows: usize,
-        config: &FeedConfig,
-    ) -> Result<Self, Error> {
-        let layout = RowLayout { labels: config.labels, ..layout_of(set, source)? };
-        let n_rows = source.n_rows();
-        let batch_rows = batch_rows.min(n_rows).max(1);
-        let n_resident = match config.choice {
-            FeedChoice::Streamed => (config.chunk_bytes / (batch_rows * layout.row_bytes())).max(1) * batch_rows,
-            _ => n_rows,
-        };
-        let table = DeviceTable::new(device.max_binding_bytes(), set, layout, n_resident.min(n_rows));
-        let fact = FeedReason::ResidentAsked { len_bytes: table.len_bytes() };
-        Ok(Self::of(table, n_rows, order, batch_rows, fact))
-    }
-
     /// A feed of one batch, for a step that is recorded and not compiled.
     pub(crate) fn recorded_only(layout: RowLayout, batch_rows: usize) -> Self {
         let table = DeviceTable::new(usize::MAX, "recorded", layout, batch_rows);
@@ -373,6 +352,21 @@ impl<'a, S: FeedRows> Wanted<'_, 'a, S> {
         let feed = self.by_choice(layout)?;
         check_unchanged(set, source, n_rows)?;
         Ok(Feed { source: Some(Rc::new(SourceRows { set, source })), ..feed })
+    }
+
+    /// The feed without rows on the device, for a step that is recorded only to plan its memory.
+    pub(crate) fn planned(self) -> Result<Feed<'a>, Error> {
+        let Self { device, set, source, order, batch_rows, config, .. } = self;
+        let layout = RowLayout { labels: config.labels, ..layout_of(set, source)? };
+        let n_rows = source.n_rows();
+        let batch_rows = batch_rows.min(n_rows).max(1);
+        let n_resident = match config.choice {
+            FeedChoice::Streamed => (config.chunk_bytes / (batch_rows * layout.row_bytes())).max(1) * batch_rows,
+            _ => n_rows,
+        };
+        let table = DeviceTable::new(device.max_binding_bytes(), set, layout, n_resident.min(n_rows));
+        let fact = FeedReason::ResidentAsked { len_bytes: table.len_bytes() };
+        Ok(Feed::of(table, n_rows, order, batch_rows, fact))
     }
 
     /// Resident or streamed, as the configuration says or depending on whether the rows fit.

@@ -2,6 +2,7 @@
 
 use brisk_loader::{Rows, Subset};
 use brisk_nn::Module;
+use brisk_nn::tensor::program::kernels::Interval;
 
 use crate::error::Error;
 use crate::model::{Model, Scores};
@@ -35,7 +36,7 @@ pub struct Selective<T> {
 /// # Ok::<(), brisk_train::Error>(())
 /// ```
 pub fn least_confident(logits: &[f32], n_outputs: usize, share: f64) -> Result<Vec<u32>, Error> {
-    check_share(share)?;
+    Interval::Unit.check("share", share)?;
     if n_outputs == 0 || !logits.len().is_multiple_of(n_outputs) {
         let expected = format!("[n_rows, {n_outputs}], whole rows of at least one logit");
         let error = brisk_nn::Error::Shape { op: "least_confident", arg: "logits", expected, found: vec![logits.len()] };
@@ -48,13 +49,6 @@ pub fn least_confident(logits: &[f32], n_outputs: usize, share: f64) -> Result<V
     rows.truncate((share * doubts.len() as f64).round() as usize);
     rows.sort_unstable();
     Ok(rows)
-}
-
-fn check_share(share: f64) -> Result<(), Error> {
-    if (0.0..=1.0).contains(&share) {
-        return Ok(());
-    }
-    Err(Error::setting("share", share.to_string(), "a share of the rows between 0 and 1"))
 }
 
 /// `1 / p - 1` for the probability `p` of the predicted class: the other classes' `e^(l - max)`. Unlike `p`, it distinguishes
@@ -88,7 +82,7 @@ impl<M: Module> Model<M> {
         careful: &dyn Module,
         share: f64,
     ) -> Result<Selective<Vec<f32>>, Error> {
-        check_share(share)?;
+        Interval::Unit.check("share", share)?;
         let mut outputs = self.predict(rows)?;
         let n_outputs = outputs.len() / rows.n_rows();
         let careful_rows = least_confident(&outputs, n_outputs, share)?;

@@ -576,10 +576,8 @@ impl<'a> Trainer<'a> {
             training.warnings().iter().for_each(|warning| self.outputs.progress.note(&format!("warning: {warning}")));
         }
         let n_callbacks = self.outputs.callbacks.len();
-        let has_config = self.outputs.config.is_some();
-        if !has_config {
-            self.outputs.config = Some(json(&self.config)?);
-        }
+        let config = self.outputs.config.clone();
+        self.outputs.config = Some(config.clone().map_or_else(|| json(&self.config), Ok)?);
         let unwritten = Unwritten::default();
         if let Some(path) = &self.report {
             let mut settings = self.report_settings.clone();
@@ -599,9 +597,7 @@ impl<'a> Trainer<'a> {
             Start::File(path) => training.load_checkpoint(path).and_then(|checkpoint| resume(&checkpoint)),
         };
         self.outputs.callbacks.truncate(n_callbacks);
-        if !has_config {
-            self.outputs.config = None;
-        }
+        self.outputs.config = config;
         // Of a run that failed, the device has values from before the error.
         model.params().keep_initial();
         let mut report = report?;

@@ -106,12 +106,12 @@ impl Exchange {
             let (since, n_bytes) = (Instant::now(), size_of_val(&input[..]));
             let mut output = match &operation {
                 Operation::AllReduce(reduce, conversion) => {
-                    conversion.all_reduce(collective, &mut input, *reduce)?;
+                    conversion.with(|compressed| compressed.all_reduce(collective, &mut input, *reduce))?;
                     input
                 }
                 Operation::ReduceScatter(reduce, conversion) => {
                     let mut piece = staging.take(input.len() / communication.world_size());
-                    conversion.reduce_scatter(collective, &input, &mut piece, *reduce)?;
+                    conversion.with(|compressed| compressed.reduce_scatter(collective, &input, &mut piece, *reduce))?;
                     staging.give(input);
                     piece
                 }

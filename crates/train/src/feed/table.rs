@@ -170,17 +170,11 @@ impl DeviceTable {
         if let Some([mean, inv_std]) = self.label_scale.as_ref().filter(|_| first == 0 && !zeros.is_empty()) {
             parts.extend([Upload::new(mean, 0, &zeros), Upload::new(inv_std, 0, &ones)]);
         }
-        if let Some(categories) = &self.categories {
-            add_parts(&mut parts, categories, first, chunk.categories)?;
+        for (table, values) in [(&self.categories, chunk.categories), (&self.ids, chunk.ids)] {
+            table.as_ref().map_or(Ok(()), |table| add_parts(&mut parts, table, first, values))?;
         }
-        if let Some(weights) = &self.weights {
-            add_parts(&mut parts, weights, first, chunk.weights)?;
-        }
-        if let Some(weights) = &self.batch_weights {
-            add_parts(&mut parts, weights, first, chunk.batch_weights)?;
-        }
-        if let Some(ids) = &self.ids {
-            add_parts(&mut parts, ids, first, chunk.ids)?;
+        for (table, values) in [(&self.weights, chunk.weights), (&self.batch_weights, chunk.batch_weights)] {
+            table.as_ref().map_or(Ok(()), |table| add_parts(&mut parts, table, first, values))?;
         }
         Ok(uploads.write(&parts)?)
     }
