@@ -1,4 +1,3 @@
-use brisk_loader::Order;
 use brisk_nn::tensor::Graph;
 use brisk_nn::{Ema, Module};
 
@@ -10,7 +9,7 @@ use crate::rows::FeedRows;
 use crate::rows::inspect::check_label_count;
 use crate::scorer::{EVALUATION_ROWS, RecordedScorer};
 use crate::standardisation::Standardisation;
-use crate::step::{RecordedStep, StepConfig, Trained};
+use crate::step::{RecordedStep, Trained};
 use crate::task::Task;
 use crate::trainer::Trainer;
 
@@ -76,20 +75,19 @@ impl Trainer<'_> {
         n_rows: usize,
     ) -> Result<usize, Error> {
         let (device, config, params) = (self.device(), self.settings(), model.params());
-        let feed_config = self.feed_for(task);
-        let order = feed_config.order.clone().unwrap_or(Order::Shuffled { seed: config.seed });
+        let (feed_config, order) = self.feed_for(task);
         let weights = &RowWeights::Unknown;
         let wanted = Wanted { device, set: "train", source: train, order, batch_rows: n_rows, config: &feed_config, weights };
         let feed = self.training_batches(model, wanted.planned()?)?;
         let scale = Standardisation::none(train.n_cols());
         let optimizer = self.make_optimizer(params)?;
-        let step_config = StepConfig { detect_anomaly: false, record_grad_norms: false, ..StepConfig::of(config) };
         let ema = config.ema.map(|config| Ema::new(params, config));
         let replicas = DataParallel::single();
         let trained = [Trained { params, optimizer: &*optimizer, ema: ema.as_ref() }];
-        let step = RecordedStep::record(&feed, &scale, &step_config, &trained, &[], replicas, |batch, reduction, bound| {
-            batch.task_loss(model.module(), &bound[0], task, reduction)
-        })?;
+        let step =
+            RecordedStep::record(&feed, &scale, &self.search_settings(), &trained, &[], replicas, |batch, reduction, bound| {
+                batch.task_loss(model.module(), &bound[0], task, reduction)
+            })?;
         let evaluated = feed.in_batches(EVALUATION_ROWS);
         let precision = config.precision;
         let scorer = RecordedScorer::record(device, model.module(), params, &evaluated, &scale, precision, replicas, Some(task))?;

@@ -48,11 +48,10 @@ impl LoadedPart {
             }
         }
         for id in params.buffer_ids() {
-            let (name, shape) = (params.buffer(id).name().to_owned(), params.buffer(id).shape().to_vec());
-            if !name.starts_with(prefix) {
-                continue;
-            }
-            if let Some(values) = part.look_up(checkpoint, &name, &shape) {
+            let buffer = params.buffer(id);
+            if buffer.name().starts_with(prefix)
+                && let Some(values) = part.look_up(checkpoint, buffer.name(), buffer.shape())
+            {
                 params.set_initial_buffer(id, values)?;
             }
         }

@@ -1,4 +1,3 @@
-use brisk_loader::Order;
 use brisk_nn::tensor::Reduction;
 use brisk_nn::{Module, Schedule};
 use brisk_report::{LineChart, Scale, Series};
@@ -8,7 +7,7 @@ use crate::feed::Feed;
 use crate::model::Model;
 use crate::rows::FeedRows;
 use crate::standardisation::Standardisation;
-use crate::step::{Step, StepConfig};
+use crate::step::Step;
 use crate::task::{Task, read_labels};
 use crate::trainer::Trainer;
 
@@ -58,16 +57,14 @@ impl Trainer<'_> {
         read_labels(&task.label_kinds(), "train", train)?;
         let scale =
             self.scale_of(model).map_or_else(|| Standardisation::of("train", train), |scale| scale.checked(train.n_cols()))?;
-        let feed_config = self.feed_for(task);
-        let order = feed_config.order.clone().unwrap_or(Order::Shuffled { seed: config.seed });
+        let (feed_config, order) = self.feed_for(task);
         let feed = Feed::new(device, "train", train, order, config.batch_rows, &feed_config)?;
         let feed = self.training_batches(model, feed)?;
         let params = &model.params().detached()?;
         let optimizer = self.make_optimizer(params)?;
         let rate = |step: usize| RATES[0] * (RATES[1] / RATES[0]).powf(step as f64 / (N_STEPS - 1) as f64);
-        let step_config = StepConfig { detect_anomaly: false, record_grad_norms: false, ..StepConfig::of(config) };
         let step = Step::over(device, &feed, &scale)
-            .config(step_config)
+            .config(self.search_settings())
             .train(params, &*optimizer, &Schedule::from_fn(move |step, _| rate(step.min(N_STEPS - 1))))
             .epochs(N_STEPS)
             .record(|batch, params| batch.task_loss(model.module(), &params[0], task, Reduction::Mean))?;

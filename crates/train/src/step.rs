@@ -57,31 +57,6 @@ use crate::rows::RowNames;
 use crate::standardisation::Standardisation;
 use crate::trainer_config::TrainerConfig;
 
-/// Settings shared by the steps of trainers and of your own loops.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct StepConfig {
-    pub(crate) precision: Precision,
-    pub(crate) scaler: GradScalerConfig,
-    pub(crate) clip: Option<GradientClip>,
-    pub(crate) accumulate: usize,
-    /// Whether each value is checked for being finite.
-    pub(crate) detect_anomaly: bool,
-    /// The seed of random numbers, such as those of dropout.
-    pub(crate) seed: u64,
-    /// Whether the norm of the gradients of each batch is kept.
-    pub(crate) record_grad_norms: bool,
-    /// Batches of an epoch; all batches of the feed if `None`.
-    pub(crate) n_batches: Option<usize>,
-}
-
-impl StepConfig {
-    /// Those of a run, for all batches of an epoch.
-    pub(crate) fn of(config: &TrainerConfig) -> Self {
-        let &TrainerConfig { precision, scaler, clip, accumulate, detect_anomaly, record_grad_norms, seed, .. } = config;
-        Self { precision, scaler, clip, accumulate, detect_anomaly, seed, record_grad_norms, n_batches: None }
-    }
-}
-
 /// The parameters that a step trains, with their optimizer and schedule.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Trained<'a> {
@@ -244,7 +219,7 @@ pub struct StepBuilder<'s, 'a> {
     device: Device,
     feed: Feed<'a>,
     scale: Standardisation,
-    config: StepConfig,
+    config: TrainerConfig,
     trained: Vec<Trained<'s>>,
     schedules: Vec<Schedule>,
     frozen: Vec<Frozen<'s>>,
@@ -258,7 +233,7 @@ impl<'a> Step<'a> {
             device: device.clone(),
             feed: feed.clone(),
             scale: scale.clone(),
-            config: StepConfig::of(&TrainerConfig::default()),
+            config: TrainerConfig::default(),
             trained: Vec::new(),
             schedules: Vec::new(),
             frozen: Vec::new(),
@@ -453,7 +428,7 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
         self
     }
 
-    pub(crate) fn config(mut self, config: StepConfig) -> Self {
+    pub(crate) fn config(mut self, config: TrainerConfig) -> Self {
         self.config = config;
         self
     }
@@ -522,7 +497,7 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
         }
         frozen.iter().try_for_each(|frozen| frozen.params.write_newest(&device))?;
         let trained = trained.iter().map(|trained| trained.params.clone()).collect();
-        let StepConfig { precision, accumulate, .. } = config;
+        let TrainerConfig { precision, accumulate, .. } = config;
         let (skipped_before, features) = (Cell::new(0), scale.features());
         Ok(Step { device, feed, step, schedules, scale, features, precision, trained, accumulate, n_epochs, skipped_before })
     }

@@ -425,9 +425,16 @@ impl<'a> Trainer<'a> {
         &self.config
     }
 
-    /// How rows with labels of `task` reach the device.
-    pub(crate) fn feed_for(&self, task: &dyn Task) -> FeedConfig {
-        FeedConfig { labels: task.labels().dtype(), ..self.feed.clone() }
+    /// How rows with labels of `task` reach the device, and in which order, where no replicas share them.
+    pub(crate) fn feed_for(&self, task: &dyn Task) -> (FeedConfig, Order) {
+        let order = self.feed.order.clone().unwrap_or(Order::Shuffled { seed: self.config.seed });
+        (FeedConfig { labels: task.labels().dtype(), ..self.feed.clone() }, order)
+    }
+
+    /// The settings of a step over all batches of an epoch that only searches for other settings.
+    pub(crate) fn search_settings(&self) -> TrainerConfig {
+        let config = self.config.clone();
+        TrainerConfig { detect_anomaly: false, record_grad_norms: false, limit_train_batches: None, ..config }
     }
 
     /// How columns are standardised, unless by the training rows.

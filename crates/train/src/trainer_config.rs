@@ -229,6 +229,11 @@ impl TrainerConfig {
         self.early_stopping.as_ref().map_or(Ok(()), EarlyStopping::check_settings)
     }
 
+    /// How many of the `n_batches` batches of an epoch are trained on.
+    pub(crate) fn train_batches(&self, n_batches: usize) -> Result<usize, Error> {
+        self.limit_train_batches.map_or(Ok(n_batches), |limit| limit.of(n_batches))
+    }
+
     /// The maximum number of optimizer steps of a run with so many batches per epoch.
     pub(crate) fn total_steps(&self, n_batches: usize) -> usize {
         let all = self.max_epochs.saturating_mul(n_batches.div_ceil(self.accumulate));

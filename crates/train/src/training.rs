@@ -48,7 +48,7 @@ use crate::rows::{FeedRows, RowLayout, RowNames};
 use crate::scorer::{EVALUATION_ROWS, RecordedScorer, Scorer};
 use crate::settings::{by_name, json};
 use crate::standardisation::Standardisation;
-use crate::step::{CompiledStep, RecordedStep, StepConfig, Trained};
+use crate::step::{CompiledStep, RecordedStep, Trained};
 use crate::survey::Wanted;
 use crate::task::{Task, check_labels};
 use crate::trainable::Trainable;
@@ -217,14 +217,15 @@ impl<'a> Training<'a> {
         warnings.extend(of_iterates.then_some(Warning::StatisticsOfIterates));
         warnings.extend(of_parts.then(|| Warning::StatisticsOfReplica { n_replicas: replicas.world_size() }));
         let config = TrainerConfig { batch_rows: train.batch_rows(), ..config };
-        let n_batches = config.limit_train_batches.map_or(Ok(train.n_batches()), |limit| limit.of(train.n_batches()))?;
+        let n_batches = config.train_batches(train.n_batches())?;
         let check_interval = config.validate_within_epoch.map(|interval| interval.of(n_batches)).transpose()?;
-        let step_config = StepConfig { n_batches: Some(n_batches), ..StepConfig::of(&config) };
         let trained = [Trained { params, optimizer, ema: average.ema() }];
-        let step = RecordedStep::record(&train, &scale, &step_config, &trained, &[], replicas, |batch, reduction, bound| {
+        let step = RecordedStep::record(&train, &scale, &config, &trained, &[], replicas, |batch, reduction, bound| {
             batch.task_loss(module, &bound[0], task, reduction)
         })?;
-        let computation = Computation::of(&trainable, task, layout, augment.as_ref(), config.batch_rows)?;
+        // A model may require a multiple of more rows.
+        let computation = Computation::of(&trainable, task, layout, augment.as_ref(), computation::ROWS)
+            .or_else(|_| Computation::of(&trainable, task, layout, augment.as_ref(), config.batch_rows))?;
         // A function is compared by its values.
         let n_steps = config.total_steps(n_batches);
         let rates = (0..n_steps.min(n_batches)).map(|step| config.schedule.rate(step, n_steps));

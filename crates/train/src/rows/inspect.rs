@@ -184,21 +184,18 @@ pub(crate) fn unknown_code(set: &'static str, row: usize, column: usize, found: 
 
 /// The error for a weight that is not a number of rows.
 pub(crate) fn weight_range(set: &'static str, row: usize, found: f32) -> Error {
-    weight(set, row, found.to_string(), "a finite number, 0 or more".into())
+    let expected = "a finite number, 0 or more".into();
+    Error::Value { set, row, cell: Cell::Weight, name: None, found: found.to_string(), expected }
 }
 
 /// The error for a weight that may make the sum over a batch infinite.
 pub(crate) fn heavy_weight(set: &'static str, row: usize, found: f32, largest: f32, batch_rows: usize) -> Error {
     let expected =
         format!("at most {largest:e} in batches of {batch_rows} rows, whose weights are summed; scale the weights down");
-    weight(set, row, format!("{found:e}"), expected.into())
+    Error::Value { set, row, cell: Cell::Weight, name: None, found: format!("{found:e}"), expected: expected.into() }
 }
 
 /// The error for rows none of which counts.
 pub(crate) fn all_weights_are_zero(set: &'static str, n_rows: usize) -> Error {
     Error::row_set(set, format!("all {n_rows} weights are 0"), "some above 0; leave the weights out, or set some")
-}
-
-fn weight(set: &'static str, row: usize, found: String, expected: Cow<'static, str>) -> Error {
-    Error::Value { set, row, cell: Cell::Weight, name: None, found, expected }
 }

@@ -6,19 +6,20 @@ use brisk_nn::tensor::{DType, EpochRows, Graph, Persistent, Precision, Reduction
 use brisk_nn::{Accumulate, Bound, GradScaler, GradScalerConfig, Optimizer, Parameters, Placement, StepInputs};
 use brisk_replicate::ReduceOp;
 
-use super::{Frozen, RecordedStep, StepConfig, Trained};
+use super::{Frozen, RecordedStep, Trained};
 use crate::data_parallel::{DataParallel, PartOfBatch};
 use crate::error::Error;
 use crate::feed::{BatchTensors, Feed};
 use crate::gradient_clip::GradientClip;
 use crate::standardisation::Standardisation;
+use crate::trainer_config::TrainerConfig;
 
 /// What the phases share.
 struct Recording<'r> {
     graph: Graph,
     feed: &'r Feed<'r>,
     scale: &'r Standardisation,
-    config: &'r StepConfig,
+    config: &'r TrainerConfig,
     replicas: &'r DataParallel,
     scaler: GradScaler,
     /// The inputs of each optimizer.
@@ -30,13 +31,13 @@ struct Recording<'r> {
 }
 
 impl RecordedStep {
-    /// Records the step over the batches of `feed`. `loss` receives the batch, how losses of rows are reduced, and the
+    /// Records the step over the batches of `feed`, within the limit of the settings. `loss` receives the batch, how losses of rows are reduced, and the
     /// parameters: those that are trained, then the frozen ones. With replicas, one set of parameters is trained.
     #[track_caller]
     pub(crate) fn record(
         feed: &Feed<'_>,
         scale: &Standardisation,
-        config: &StepConfig,
+        config: &TrainerConfig,
         trained: &[Trained<'_>],
         frozen: &[Frozen<'_>],
         replicas: &DataParallel,
@@ -67,7 +68,7 @@ impl<'r> Recording<'r> {
     fn new(
         feed: &'r Feed<'_>,
         scale: &'r Standardisation,
-        config: &'r StepConfig,
+        config: &'r TrainerConfig,
         n_trained: usize,
         replicas: &'r DataParallel,
     ) -> Result<Self, Error> {
@@ -79,7 +80,7 @@ impl<'r> Recording<'r> {
             let expected = "parameters to train (`StepBuilder::train`)";
             return Err(Error::refused("step", "a step without parameters".to_owned(), expected));
         }
-        let n_batches = config.n_batches.unwrap_or_else(|| feed.n_batches());
+        let n_batches = config.train_batches(feed.n_batches())?;
         let graph = Graph::training("train");
         graph.seed(config.seed);
         // The batch, and the random numbers, are those of the first optimizer's state; the others may skip steps that it does

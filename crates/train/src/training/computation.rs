@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::feed::{BatchTensors, Feed};
 use crate::rows::RowLayout;
 use crate::standardisation::Standardisation;
-use crate::step::{RecordedStep, StepConfig, Trained};
+use crate::step::{RecordedStep, Trained};
 use crate::task::Task;
 use crate::trainable::Trainable;
 use crate::trainer_config::TrainerConfig;
@@ -30,7 +30,7 @@ pub(super) struct Computation {
 
 /// Rows of a batch, and of the table they are gathered from. The same for all runs, so that the size of a batch is compared as a
 /// setting.
-const ROWS: usize = 64;
+pub(super) const ROWS: usize = 64;
 
 const EVALUATION: &str = "computed_evaluation";
 const STEP: &str = "computed_step";
@@ -46,29 +46,6 @@ impl Computation {
     /// Those of the recording.
     #[track_caller]
     pub(super) fn of(
-        trainable: &Trainable<'_>,
-        task: &dyn Task,
-        layout: RowLayout,
-        augment: Option<&Rc<dyn Augment + '_>>,
-        batch_rows: usize,
-    ) -> Result<Vec<Self>, Error> {
-        // A model may require a multiple of more rows.
-        Self::of_batches(trainable, task, layout, augment, ROWS)
-            .or_else(|_| Self::of_batches(trainable, task, layout, augment, batch_rows))
-    }
-
-    /// Whether other parts are part of it, so that it differs where they do.
-    pub(super) fn has_others(&self) -> bool {
-        [EVALUATION, STEP].contains(&self.key)
-    }
-
-    /// The part for replicas to compare.
-    pub(super) fn described(&self) -> (String, String) {
-        (self.what.to_owned(), self.value.lines().next().unwrap_or_default().to_owned())
-    }
-
-    #[track_caller]
-    fn of_batches(
         trainable: &Trainable<'_>,
         task: &dyn Task,
         layout: RowLayout,
@@ -115,7 +92,7 @@ impl Computation {
         })?;
 
         // The whole step, which also has the backward pass. Its settings are compared by name.
-        let config = StepConfig { n_batches: Some(1), ..StepConfig::of(&TrainerConfig::default()) };
+        let config = TrainerConfig::default();
         let trained = [Trained { params: &params_of_all, optimizer: &NoStep(optimizer), ema: None }];
         let replicas = DataParallel::single();
         let step = RecordedStep::record(&augmented, &scale, &config, &trained, &[], replicas, |batch, reduction, bound| {
@@ -132,6 +109,16 @@ impl Computation {
             (STEP, "training step", step),
         ];
         Ok(parts.into_iter().map(|(key, what, text)| Self { key, what, value: value_of(&text) }).collect())
+    }
+
+    /// Whether other parts are part of it, so that it differs where they do.
+    pub(super) fn has_others(&self) -> bool {
+        [EVALUATION, STEP].contains(&self.key)
+    }
+
+    /// The part for replicas to compare.
+    pub(super) fn described(&self) -> (String, String) {
+        (self.what.to_owned(), self.value.lines().next().unwrap_or_default().to_owned())
     }
 }
 
