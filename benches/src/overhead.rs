@@ -137,14 +137,7 @@ fn metrics(options: &Options) -> Result<Row> {
     let scale = Standardisation::new(vec![0.0; N_COLS], vec![1.0; N_COLS]);
     scale.write(device)?;
     let rows = Feed::of_resident(&ResidentRows::upload(device, "valid", &table)?, Order::Sequential, BATCH);
-    let scorer = Scorer::new(
-        device,
-        model.module(),
-        model.params(),
-        &Feed::of_resident(&rows, Order::Sequential, BATCH),
-        &scale,
-        Precision::F32,
-    )?;
+    let scorer = Scorer::new(device, model.module(), model.params(), &rows, &scale, Precision::F32)?;
     let mut metrics = Binary::new().metrics();
     scorer.scores()?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());

@@ -10,7 +10,7 @@ use brisk_loader::{Encoding, Order};
 use brisk_metrics::{MetricValue, Scored};
 use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
-use brisk_nn::{Activation, Module, Parameters, ParametersBuilder};
+use brisk_nn::{Activation, Buffer, Module, Parameters, ParametersBuilder};
 use serde_json::Value;
 
 use crate::checkpoint::{Checkpoint, not_a_model};
@@ -62,7 +62,7 @@ impl<M: Module> Model<M> {
     /// [`Error::CheckpointEntry`] for one of another model, which lacks tensors of this one or has more; for convolutions of
     /// another program: see [`load_pytorch`](Self::load_pytorch).
     pub fn load(path: impl AsRef<Path>, make: impl FnOnce(&mut ParametersBuilder) -> M) -> Result<Self, Error> {
-        Self::from_checkpoint(&model_file(Checkpoint::load(path)?)?.in_ohwi(false)?, make)
+        Self::from_checkpoint(&model_file(path.as_ref(), false)?, make)
     }
 
     /// [`load`](Self::load) for a PyTorch `state_dict` in safetensors format, whose weights of convolutions are
@@ -75,7 +75,7 @@ impl<M: Module> Model<M> {
     /// # Errors
     /// As [`load`](Self::load).
     pub fn load_pytorch(path: impl AsRef<Path>, make: impl FnOnce(&mut ParametersBuilder) -> M) -> Result<Self, Error> {
-        Self::from_checkpoint(&model_file(Checkpoint::load(path)?)?.in_ohwi(true)?, make)
+        Self::from_checkpoint(&model_file(path.as_ref(), true)?, make)
     }
 
     /// Replaces the parameters and buffers whose names begin with `prefix` by those of a file, such as a backbone whose head is
@@ -112,7 +112,7 @@ impl<M: Module> Model<M> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn load_part(&mut self, path: impl AsRef<Path>, prefix: &str) -> Result<LoadedPart, Error> {
-        let checkpoint = model_file(Checkpoint::load(path)?)?.in_ohwi(false)?;
+        let checkpoint = model_file(path.as_ref(), false)?;
         let part = LoadedPart::load(&mut self.params, &checkpoint, prefix)?;
         if let (None, Some(scale)) = (&self.scale, Standardisation::in_checkpoint(&checkpoint)?) {
             self.set_standardisation(scale);
@@ -125,11 +125,7 @@ impl<M: Module> Model<M> {
         model.params.check()?;
         check_tensors(checkpoint, &model.params)?;
         model.set_values(&flat::values_of(checkpoint, &model.params, str::to_owned)?)?;
-        for id in model.params.buffer_ids() {
-            let buffer = model.params.buffer(id);
-            let values = checkpoint.f32(buffer.name(), buffer.shape())?.to_vec();
-            model.params.set_initial_buffer(id, &values)?;
-        }
+        model.set_buffers(|buffer| Ok(checkpoint.f32(buffer.name(), buffer.shape())?.to_vec()))?;
         model.precision = checkpoint.metadata_if_any(PRECISION, "f32, f16 or bf16")?.unwrap_or(model.precision);
         let names = checkpoint.metadata_if_any(RowNames::KEY, "the names of columns, labels, classes and categories as JSON")?;
         model.names = names.unwrap_or_default();
@@ -348,13 +344,18 @@ impl<M: Module> Model<M> {
     ) -> Result<(), Error> {
         let held: Vec<f32> = device.read(params.values())?;
         self.set_values(&replicas.whole_values(params, &held)?)?;
-        for id in self.params.buffer_ids() {
-            let values: Vec<f32> = device.read(self.params.buffer(id).values())?;
-            self.params.set_initial_buffer(id, &values)?;
-        }
+        self.set_buffers(|buffer| Ok(device.read(buffer.values())?))?;
         self.set_standardisation(scale);
         self.names = names;
         (self.device, self.precision) = (OnceLock::from(device.clone()), precision);
+        Ok(())
+    }
+
+    fn set_buffers(&mut self, values: impl Fn(&Buffer) -> Result<Vec<f32>, Error>) -> Result<(), Error> {
+        for id in self.params.buffer_ids() {
+            let values = values(self.params.buffer(id))?;
+            self.params.set_initial_buffer(id, &values)?;
+        }
         Ok(())
     }
 
@@ -367,13 +368,13 @@ impl<M: Module> Model<M> {
     }
 }
 
-/// The checkpoint, unless it is a table.
-fn model_file(checkpoint: Checkpoint) -> Result<Checkpoint, Error> {
+/// The checkpoint at a path, unless that is of a table, with the weights of convolutions as brisk has them.
+fn model_file(path: &Path, foreign_is_oihw: bool) -> Result<Checkpoint, Error> {
+    let checkpoint = Checkpoint::load(path)?;
     if checkpoint.has_metadata("brisk_table") {
-        let found = "a table of rows; give the path of a model";
-        return Err(not_a_model(checkpoint.name().into(), found));
+        return Err(not_a_model(checkpoint.name().into(), "a table of rows; give the path of a model"));
     }
-    Ok(checkpoint)
+    checkpoint.in_ohwi(foreign_is_oihw)
 }
 
 const PRECISION: &str = "precision";

@@ -9,7 +9,7 @@ use brisk_nn::{Bound, CategoricalColumn, Module, Parameters};
 
 use crate::error::Error;
 use crate::model::Model;
-use crate::rows::inspect::{check_columns, column_count, first_non_finite, non_finite, unknown_code};
+use crate::rows::inspect::{check_columns, column_count, first_non_finite, first_unknown_code, non_finite, unknown_code};
 use crate::standardisation::Standardisation;
 
 /// The sizes of batches that a model can be compiled for.
@@ -271,14 +271,12 @@ impl Predictor {
             let expected = format!("[{n_rows}, {n_categories}], a code for each categorical column of {n_rows} rows");
             return refused("categories", expected, categories.len());
         }
-        for (row, codes) in categories.chunks_exact(n_categories.max(1)).enumerate() {
-            let beyond = codes.iter().zip(&self.inputs.categories).position(|(&code, column)| code as usize >= column.n_codes);
-            if let Some(column) = beyond {
-                let n_codes = self.inputs.categories[column].n_codes;
-                return Err(unknown_code("predicted", row, column, codes[column], n_codes));
+        match first_unknown_code(categories, &self.inputs.categories) {
+            Some((row, column, code)) => {
+                Err(unknown_code("predicted", row, column, code, self.inputs.categories[column].n_codes))
             }
+            None => Ok(n_rows),
         }
-        Ok(n_rows)
     }
 }
 

@@ -118,11 +118,7 @@ fn in_text(value: &Value) -> String {
         Value::Null => "none".to_owned(),
         Value::String(text) => text.clone(),
         Value::Array(items) => list(items.iter().map(in_text).collect()),
-        Value::Object(parts) => list(named(parts).collect()),
+        Value::Object(parts) => list(parts.iter().map(|(name, value)| format!("{name} {}", in_text(value))).collect()),
         value => value.to_string(),
     }
-}
-
-fn named(parts: &Map<String, Value>) -> impl Iterator<Item = String> {
-    parts.iter().map(|(name, value)| format!("{name} {}", in_text(value)))
 }

@@ -10,7 +10,8 @@ use crate::error::Error;
 use crate::moments::Moments;
 use crate::row_digest::RowDigest;
 use crate::rows::inspect::{
-    all_weights_are_zero, failed, first_non_finite, heavy_weight, is_weight, non_finite, source_row, unknown_code, weight_range,
+    all_weights_are_zero, failed, first_non_finite, first_unknown_code, heavy_weight, is_weight, non_finite, source_row,
+    unknown_code, weight_range,
 };
 use crate::rows::{Features, FeedElement, FeedRows};
 
@@ -272,13 +273,9 @@ fn wrong_in<T: FeedElement>(read: &Chunk<'_, T>, layout: &Layout, wanted: &Wante
         add(NON_FINITE, at / layout.n_cols, at % layout.n_cols, found.to_bits());
     }
     // Codes are checked if there is a column for each.
-    let n_codes = wanted.columns.len();
-    if n_codes == layout.n_categories && n_codes > 0 {
-        let unknown =
-            |codes: &[u32]| codes.iter().zip(wanted.columns).position(|(&code, column)| code as usize >= column.n_codes);
-        let rows = read.categories.chunks_exact(n_codes).enumerate();
-        let found = rows.into_iter().find_map(|(row, codes)| unknown(codes).map(|column| (row, column, codes[column])));
-        found.into_iter().for_each(|(row, column, code)| add(CODE, row, column, code));
+    let codes = Some(read.categories).filter(|_| wanted.columns.len() == layout.n_categories);
+    if let Some((row, column, code)) = codes.and_then(|codes| first_unknown_code(codes, wanted.columns)) {
+        add(CODE, row, column, code);
     }
     if let Some(row) = read.weights.iter().position(|&weight| !is_weight(weight)) {
         add(WEIGHT, row, 0, read.weights[row].to_bits());

@@ -122,6 +122,15 @@ pub(crate) fn first_non_finite(x: &[f32]) -> Option<(usize, f32)> {
     x.iter().copied().enumerate().find(|(_, x)| !x.is_finite())
 }
 
+/// The first code that its column does not have: its row, its column, and the code. Rows have a code for each column.
+pub(crate) fn first_unknown_code(codes: &[u32], columns: &[CategoricalColumn]) -> Option<(usize, usize, u32)> {
+    let mut rows = codes.chunks_exact(columns.len().max(1)).enumerate();
+    rows.find_map(|(row, codes)| {
+        let column = codes.iter().zip(columns).position(|(&code, column)| code as usize >= column.n_codes)?;
+        Some((row, column, codes[column]))
+    })
+}
+
 pub(crate) fn failed(set: &'static str, error: &(dyn std::error::Error + 'static)) -> Error {
     Error::Rows { set, reason: with_causes(error) }
 }

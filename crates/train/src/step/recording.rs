@@ -53,7 +53,7 @@ impl RecordedStep {
         if !loss.is_failed() && batch.n_readers_of_weights() == n_readers {
             recording.check_unweighted()?;
         }
-        let or_zero = |weight: &Tensor| loss.map2(weight, |loss, weight| is_zero(weight).select(0.0, loss));
+        let or_zero = |weight: &Tensor| loss.map2(weight, |loss, weight| Expr::eq(&weight, 0.0).select(0.0, loss));
         let loss = weight.as_ref().map_or_else(|| loss.clone(), or_zero);
         recording.scaler.backward(&loss)?;
         for ((trained, inputs), bound) in trained.iter().zip(&recording.inputs).zip(&bound) {
@@ -118,16 +118,12 @@ impl<'r> Recording<'r> {
         self.epoch.n_rows < self.n_batches * self.epoch.batch_rows
     }
 
-    fn has_weights(&self) -> bool {
-        self.feed.has_weights()
-    }
-
     /// The rows of the batch, or of this replica's part of it, with the weights by which their losses are averaged; and the sum
     /// of the weights of the whole batch, if rows have weights.
     fn batch(&self) -> Result<(BatchTensors, Option<Tensor>), Error> {
         let Self { graph, feed, scale, replicas, inputs, epoch, .. } = self;
         let PartOfBatch { batch, counts, weight } = replicas.record_part(graph, feed, scale, &inputs[0].state, epoch)?;
-        if self.has_padding() || self.has_weights() {
+        if self.has_padding() || feed.has_weights() {
             graph.set_row_weights(&counts, epoch);
         }
         Ok((batch, weight))
@@ -138,7 +134,7 @@ impl<'r> Recording<'r> {
         let EpochRows { n_rows, batch_rows, .. } = self.epoch;
         let found = if self.has_padding() {
             format!("a loss that ignores them, and {n_rows} rows in batches of {batch_rows}, the last of which is padded")
-        } else if self.has_weights() {
+        } else if self.feed.has_weights() {
             "a loss that ignores them, and rows with weights".to_owned()
         } else {
             return Ok(());
@@ -223,11 +219,6 @@ impl<'r> Recording<'r> {
         inputs.iter().for_each(|inputs| graph.advance(&inputs.state));
         RecordedStep { graph, inputs, losses, loss_weights, epoch, grad_norms, scaler }
     }
-}
-
-/// 1 for 0, else 0.
-fn is_zero(weight: Expr) -> Expr {
-    Expr::eq(&weight, 0.0)
 }
 
 /// Checks that an optimizer trains some of the parameters.
