@@ -15,7 +15,9 @@ use brisk_loader::{Order, RowSource as _};
 use brisk_nn::tensor::Graph;
 use brisk_report::{closing_table, mebibytes, thousands};
 use brisk_train::metrics::roc_auc;
-use brisk_train::{Binary, Feed, FeedConfig, FeedProbe, Outputs, Progress, Scorer, StopFlag, Trainable, Trainer, TrainerConfig};
+use brisk_train::{
+    Binary, Feed, FeedProbe, Outputs, Progress, ResidentRows, Scorer, StopFlag, Trainable, Trainer, TrainerConfig,
+};
 
 use options::Options;
 
@@ -57,7 +59,8 @@ fn run(options: Options) -> Result<ExitCode> {
     let trainer = data.of_train(trainer)?;
     trainer.warnings().iter().for_each(|warning| print::note(format_args!("warning: {warning}")));
     let test_labels = data.test_labels()?;
-    let test_rows = data.of_test(Feed::new(&device, "test", &data.test, Order::Sequential, 1024, &FeedConfig::default()))?;
+    let test_rows = data.of_test(ResidentRows::upload(&device, "test", &data.test))?;
+    let test_rows = Feed::of_resident(&test_rows, Order::Sequential, 1024);
     let tester = Scorer::new(&device, &model, &params, &test_rows, trainer.scale(), options.precision)?;
     let feed = FeedProbe::new(&device, trainer.train_rows(), trainer.scale())?;
     let [step, evaluation] = trainer.graphs();

@@ -11,7 +11,7 @@ use brisk_loader::{Order, RowSource as _};
 use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::Device;
 use brisk_train::metrics::roc_auc;
-use brisk_train::{Binary, Feed, FeedConfig, FeedProbe, Outputs, Scorer, StopFlag, Trainable, Trainer};
+use brisk_train::{Binary, Feed, FeedProbe, Outputs, ResidentRows, Scorer, StopFlag, Trainable, Trainer};
 
 use crate::options::Options;
 
@@ -43,7 +43,8 @@ pub(crate) fn work(n: usize, options: &Options) -> Result<()> {
     );
     let trainer = data.of_train(trainer)?;
     let test_labels = data.test_labels()?;
-    let test_rows = data.of_test(Feed::new(&device, "test", &data.test, Order::Sequential, 1024, &FeedConfig::default()))?;
+    let test_rows = data.of_test(ResidentRows::upload(&device, "test", &data.test))?;
+    let test_rows = Feed::of_resident(&test_rows, Order::Sequential, 1024);
     let tester = Scorer::new(&device, &model, &params, &test_rows, trainer.scale(), run.precision)?;
     let probe = FeedProbe::new(&device, trainer.train_rows(), trainer.scale())?;
     let [step, evaluation] = trainer.graphs();
