@@ -32,8 +32,8 @@ struct Recording<'r> {
 
 impl RecordedStep {
     /// Records the step over the batches of `feed`, within the limit of the settings. `loss` receives the batch, how losses of
-    /// rows are reduced, and the parameters: those that are trained, then the frozen ones. With replicas, one set of parameters is
-    /// trained.
+    /// rows are reduced, and the parameters: those that are trained, then the frozen ones. With replicas, one set of parameters
+    /// is trained.
     #[track_caller]
     pub(crate) fn record(
         feed: &Feed<'_>,
