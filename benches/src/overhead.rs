@@ -13,13 +13,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result};
-use brisk_loader::{RowSource as _, Rows};
+use brisk_loader::{Order, RowSource as _, Rows};
 use brisk_nn::{Mlp, MlpConfig};
 use brisk_tensor::Precision;
 use brisk_train::metrics::Scored;
 use brisk_train::{
-    Binary, Callback, Checkpoint, Error, FitReport, Model, ResidentRows, RunFolder, RunView, Scorer, Standardisation, Task as _,
-    Trainer, ValidationEnd,
+    Binary, Callback, Checkpoint, Error, Feed, FitReport, Model, ResidentRows, RunFolder, RunView, Scorer, Standardisation,
+    Task as _, Trainer, ValidationEnd,
 };
 use rayon::prelude::*;
 
@@ -136,8 +136,8 @@ fn metrics(options: &Options) -> Result<Row> {
     model.params().write_initial(device)?;
     let scale = Standardisation::new(vec![0.0; N_COLS], vec![1.0; N_COLS]);
     scale.write(device)?;
-    let rows = ResidentRows::upload(device, "valid", &table)?;
-    let scorer = Scorer::new(device, model.module(), model.params(), &rows, &scale, BATCH, Precision::F32)?;
+    let rows = Feed::of_resident(&ResidentRows::upload(device, "valid", &table)?, Order::Sequential, BATCH);
+    let scorer = Scorer::new(device, model.module(), model.params(), &rows, &scale, Precision::F32)?;
     let mut metrics = Binary::new().metrics();
     scorer.scores()?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());

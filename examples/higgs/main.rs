@@ -11,11 +11,13 @@ use anyhow::Result;
 use brisk_examples::higgs::stopped::StartedBy;
 use brisk_examples::higgs::{Data, Network, Outcome, Place, stopped};
 use brisk_examples::{command_line, higgs, print, write_json};
-use brisk_loader::RowSource as _;
+use brisk_loader::{Order, RowSource as _};
 use brisk_nn::tensor::Graph;
 use brisk_report::{closing_table, mebibytes, thousands};
 use brisk_train::metrics::roc_auc;
-use brisk_train::{Binary, FeedProbe, Outputs, Progress, ResidentRows, Scorer, StopFlag, Trainable, Trainer, TrainerConfig};
+use brisk_train::{
+    Binary, Feed, FeedProbe, Outputs, Progress, ResidentRows, Scorer, StopFlag, Trainable, Trainer, TrainerConfig,
+};
 
 use options::Options;
 
@@ -58,7 +60,8 @@ fn run(options: Options) -> Result<ExitCode> {
     trainer.warnings().iter().for_each(|warning| print::note(format_args!("warning: {warning}")));
     let test_labels = data.test_labels()?;
     let test_rows = data.of_test(ResidentRows::upload(&device, "test", &data.test))?;
-    let tester = Scorer::new(&device, &model, &params, &test_rows, trainer.scale(), 1024, options.precision)?;
+    let test_rows = Feed::of_resident(&test_rows, Order::Sequential, 1024);
+    let tester = Scorer::new(&device, &model, &params, &test_rows, trainer.scale(), options.precision)?;
     let feed = FeedProbe::new(&device, trainer.train_rows(), trainer.scale())?;
     let [step, evaluation] = trainer.graphs();
     let planned_peak_bytes = Graph::planned_peak_bytes(&[step, evaluation, tester.graph(), feed.graph()])?;

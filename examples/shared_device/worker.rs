@@ -7,11 +7,11 @@ use std::time::{Instant, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
 use brisk_examples::higgs::{Data, Network, Outcome};
-use brisk_loader::RowSource as _;
+use brisk_loader::{Order, RowSource as _};
 use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::Device;
 use brisk_train::metrics::roc_auc;
-use brisk_train::{Binary, FeedProbe, Outputs, ResidentRows, Scorer, StopFlag, Trainable, Trainer};
+use brisk_train::{Binary, Feed, FeedProbe, Outputs, ResidentRows, Scorer, StopFlag, Trainable, Trainer};
 
 use crate::options::Options;
 
@@ -44,7 +44,8 @@ pub(crate) fn work(n: usize, options: &Options) -> Result<()> {
     let trainer = data.of_train(trainer)?;
     let test_labels = data.test_labels()?;
     let test_rows = data.of_test(ResidentRows::upload(&device, "test", &data.test))?;
-    let tester = Scorer::new(&device, &model, &params, &test_rows, trainer.scale(), 1024, run.precision)?;
+    let test_rows = Feed::of_resident(&test_rows, Order::Sequential, 1024);
+    let tester = Scorer::new(&device, &model, &params, &test_rows, trainer.scale(), run.precision)?;
     let probe = FeedProbe::new(&device, trainer.train_rows(), trainer.scale())?;
     let [step, evaluation] = trainer.graphs();
     let planned_peak_bytes = Graph::planned_peak_bytes(&[step, evaluation, tester.graph(), probe.graph()])?;

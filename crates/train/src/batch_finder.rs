@@ -1,16 +1,15 @@
-use brisk_loader::{Order, RowSource};
 use brisk_nn::tensor::Graph;
 use brisk_nn::{Ema, Module};
 
 use crate::data_parallel::DataParallel;
 use crate::error::Error;
-use crate::feed::Feed;
+use crate::feed::{RowWeights, Wanted};
 use crate::model::Model;
-use crate::rows::FeedElement;
+use crate::rows::FeedRows;
 use crate::rows::inspect::check_label_count;
 use crate::scorer::{EVALUATION_ROWS, RecordedScorer};
 use crate::standardisation::Standardisation;
-use crate::step::{RecordedStep, StepConfig, Trained};
+use crate::step::{RecordedStep, Trained};
 use crate::task::Task;
 use crate::trainer::Trainer;
 
@@ -41,11 +40,13 @@ impl Trainer<'_> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[track_caller]
-    pub fn find_batch_rows<M, S>(&self, model: &Model<M>, task: &dyn Task, train: &S, budget_bytes: usize) -> Result<usize, Error>
-    where
-        M: Module,
-        S: RowSource<Feature: FeedElement>,
-    {
+    pub fn find_batch_rows<M: Module, S: FeedRows>(
+        &self,
+        model: &Model<M>,
+        task: &dyn Task,
+        train: &S,
+        budget_bytes: usize,
+    ) -> Result<usize, Error> {
         self.settings().check()?;
         task.check()?;
         check_label_count("train", train, task.n_labels())?;
@@ -56,7 +57,7 @@ impl Trainer<'_> {
                 Ok(bytes) if bytes <= budget_bytes => return Ok(n_rows),
                 Ok(bytes) if n_rows == 1 => {
                     let found = format!("{budget_bytes}, while a batch of one row takes {bytes}");
-                    return Err(Error::Setting { name: "budget_bytes", found, expected: "bytes for at least one row".into() });
+                    return Err(Error::setting("budget_bytes", found, "bytes for at least one row"));
                 }
                 Err(error) if n_rows == 1 => return Err(error),
                 _ => n_rows /= 2,
@@ -66,26 +67,27 @@ impl Trainer<'_> {
 
     /// What a run with batches of `n_rows` rows takes.
     #[track_caller]
-    fn planned_bytes<M, S>(&self, model: &Model<M>, task: &dyn Task, train: &S, n_rows: usize) -> Result<usize, Error>
-    where
-        M: Module,
-        S: RowSource<Feature: FeedElement>,
-    {
+    fn planned_bytes<M: Module, S: FeedRows>(
+        &self,
+        model: &Model<M>,
+        task: &dyn Task,
+        train: &S,
+        n_rows: usize,
+    ) -> Result<usize, Error> {
         let (device, config, params) = (self.device(), self.settings(), model.params());
-        let feed_config = self.feed_for(task);
-        let order = feed_config.order.clone().unwrap_or(Order::Shuffled { seed: config.seed });
-        let feed = Feed::planned(device, "train", train, order, n_rows, &feed_config)?;
-        let feed = self.training_batches(model, feed)?;
+        let (feed_config, order) = self.feed_for(task);
+        let weights = &RowWeights::Unknown;
+        let wanted = Wanted { device, set: "train", source: train, order, batch_rows: n_rows, config: &feed_config, weights };
+        let feed = self.training_batches(model, wanted.planned()?)?;
         let scale = Standardisation::none(train.n_cols());
         let optimizer = self.make_optimizer(params)?;
-        let step_config = StepConfig { detect_anomaly: false, record_grad_norms: false, ..StepConfig::of(config) };
         let ema = config.ema.map(|config| Ema::new(params, config));
         let replicas = DataParallel::single();
         let trained = [Trained { params, optimizer: &*optimizer, ema: ema.as_ref() }];
-        let step = RecordedStep::record(&feed, &scale, &step_config, &trained, &[], replicas, |batch, reduction, bound| {
-            let outputs = batch.outputs(model.module(), &bound[0], task);
-            batch.loss(task, &outputs, reduction)
-        })?;
+        let step =
+            RecordedStep::record(&feed, &scale, &self.search_settings(), &trained, &[], replicas, |batch, reduction, bound| {
+                batch.task_loss(model.module(), &bound[0], task, reduction)
+            })?;
         let evaluated = feed.in_batches(EVALUATION_ROWS);
         let precision = config.precision;
         let scorer = RecordedScorer::record(device, model.module(), params, &evaluated, &scale, precision, replicas, Some(task))?;

@@ -35,27 +35,24 @@ use crate::warning::Warning;
 ///     }
 /// }
 /// ```
+#[expect(unused_variables, reason = "defaults do nothing")]
 pub trait Callback {
     /// The run starts, or resumes.
     ///
     /// # Errors
     /// Ends the run with this error, as those of all methods do.
     fn on_fit_start(&mut self, run: &RunView<'_>) -> Result<(), Error> {
-        let _ = run;
         Ok(())
     }
 
     /// Something is allowed but hardly ever intended: before the first epoch, also of a run that resumes, or within the run.
-    fn on_warning(&mut self, warning: &Warning) {
-        let _ = warning;
-    }
+    fn on_warning(&mut self, warning: &Warning) {}
 
     /// An epoch starts, or is resumed within.
     ///
     /// # Errors
     /// Ends the run.
     fn on_epoch_start(&mut self, run: &RunView<'_>) -> Result<(), Error> {
-        let _ = run;
         Ok(())
     }
 
@@ -65,7 +62,6 @@ pub trait Callback {
     /// # Errors
     /// Ends the run.
     fn on_batches_end(&mut self, run: &RunView<'_>, batches: &BatchesEnd<'_>) -> Result<(), Error> {
-        let _ = (run, batches);
         Ok(())
     }
 
@@ -109,7 +105,6 @@ pub trait Callback {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     fn on_step_end(&mut self, run: &RunView<'_>, step: &StepEnd) -> Result<(), Error> {
-        let _ = (run, step);
         Ok(())
     }
 
@@ -119,7 +114,6 @@ pub trait Callback {
     /// # Errors
     /// Ends the run.
     fn on_validation_end(&mut self, run: &RunView<'_>, validation: &ValidationEnd<'_>) -> Result<ControlFlow<()>, Error> {
-        let _ = (run, validation);
         Ok(ControlFlow::Continue(()))
     }
 
@@ -130,14 +124,11 @@ pub trait Callback {
     /// # Errors
     /// Ends the run.
     fn on_checkpoint(&mut self, run: &RunView<'_>, path: &Path) -> Result<(), Error> {
-        let _ = (run, path);
         Ok(())
     }
 
     /// The run ends with an error, after which nothing else is called.
-    fn on_exception(&mut self, run: &RunView<'_>, error: &Error) {
-        let _ = (run, error);
-    }
+    fn on_exception(&mut self, run: &RunView<'_>, error: &Error) {}
 
     /// Whether this callback needs the outputs of the best model if that was validated before the run was resumed.
     fn needs_best_outputs(&self) -> bool {
@@ -151,7 +142,6 @@ pub trait Callback {
     /// # Errors
     /// Is returned by the run.
     fn on_best_outputs(&mut self, run: &RunView<'_>, outputs: &[f32], labels: &[f32]) -> Result<(), Error> {
-        let _ = (run, outputs, labels);
         Ok(())
     }
 
@@ -160,7 +150,6 @@ pub trait Callback {
     /// # Errors
     /// Is returned by the run.
     fn on_fit_end(&mut self, run: &RunView<'_>, report: &FitReport) -> Result<(), Error> {
-        let _ = (run, report);
         Ok(())
     }
 
@@ -170,7 +159,6 @@ pub trait Callback {
     /// # Errors
     /// Ends the run.
     fn on_save_checkpoint(&self, checkpoint: &mut Checkpoint) -> Result<(), Error> {
-        let _ = checkpoint;
         Ok(())
     }
 
@@ -179,7 +167,6 @@ pub trait Callback {
     /// # Errors
     /// Refuses the checkpoint.
     fn on_load_checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<(), Error> {
-        let _ = checkpoint;
         Ok(())
     }
 }

@@ -158,10 +158,15 @@ impl Checkpoint {
     }
 
     fn f32_part(&self, name: &str, shape: &[usize]) -> Result<(&[f32], Range<usize>), Error> {
-        match self.checked(name, TensorData::F32_NAME, shape)? {
+        match self.checked(name, "f32", shape)? {
             Tensor { values: TensorData::F32(values), part, .. } => Ok((values, part.clone().unwrap_or(0..values.len()))),
-            tensor => Err(self.mismatch(name, TensorData::F32_NAME, shape, tensor)),
+            tensor => Err(self.mismatch(name, "f32", shape, tensor)),
         }
+    }
+
+    /// All values of an `f32` tensor of one dimension, if there is one of this name.
+    pub(crate) fn f32_if_any(&self, name: &str) -> Result<Option<Vec<f32>>, Error> {
+        self.shape(name).map(|shape| Ok(self.f32(name, &[shape.iter().product()])?.to_vec())).transpose()
     }
 
     /// The values of a tensor that is `u32` and has this shape.
@@ -169,9 +174,9 @@ impl Checkpoint {
     /// # Errors
     /// [`Error::CheckpointEntry`].
     pub fn u32(&self, name: &str, shape: &[usize]) -> Result<&[u32], Error> {
-        match self.checked(name, TensorData::U32_NAME, shape)? {
+        match self.checked(name, "u32", shape)? {
             Tensor { values: TensorData::U32(values), .. } => Ok(values),
-            tensor => Err(self.mismatch(name, TensorData::U32_NAME, shape, tensor)),
+            tensor => Err(self.mismatch(name, "u32", shape, tensor)),
         }
     }
 
@@ -197,17 +202,16 @@ impl Checkpoint {
     /// [`Error::CheckpointEntry`] if it is missing or does not parse.
     pub fn metadata<T: FromStr>(&self, key: &str, expected: &'static str) -> Result<T, Error> {
         let found = self.metadata.get(key);
-        found.and_then(|found| found.parse().ok()).ok_or_else(|| self.foreign_metadata(key, expected))
+        let refused = || {
+            let found = found.map_or("missing".to_owned(), |found| format!("{found:?}"));
+            self.entry("metadata", key, found, expected)
+        };
+        found.and_then(|found| found.parse().ok()).ok_or_else(refused)
     }
 
     /// The same; `None` if there is no string of this name.
     pub(crate) fn metadata_if_any<T: FromStr>(&self, key: &str, expected: &'static str) -> Result<Option<T>, Error> {
         self.has_metadata(key).then(|| self.metadata(key, expected)).transpose()
-    }
-
-    fn foreign_metadata(&self, key: &str, expected: &'static str) -> Error {
-        let found = self.metadata.get(key).map_or("missing".to_owned(), |found| format!("{found:?}"));
-        self.entry("metadata", key, found, expected)
     }
 
     /// Whether there is a string with this name.

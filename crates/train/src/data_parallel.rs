@@ -30,7 +30,6 @@ mod memory;
 mod overlap;
 mod parts;
 mod rows;
-mod scatter;
 mod staging;
 mod threads;
 mod uneven;
@@ -42,12 +41,12 @@ use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use brisk_loader::Shard;
-use brisk_nn::tensor::program::Device;
+use brisk_nn::tensor::program::{Device, Error as ProgramError, Program, Slice};
 use brisk_nn::tensor::{AllGather, DType, Graph, Persistent, Tensor};
 use brisk_nn::{Bound, Optimizer, Parameters, Placement};
 use brisk_replicate::{BucketSizes, Collective, CommThread, Element, ReduceOp, Wire, ZeroStage};
 use brisk_report::BatchWait;
-use exchange::{Exchange, Finish, Start};
+use exchange::{Arrival, Exchange, Finish, Start};
 use serde::{Deserialize, Serialize};
 use staging::Staging;
 use uneven::{Attendance, CountActive, UnevenRule};
@@ -364,24 +363,17 @@ impl DataParallel {
                 let (communication, attendance) = (communication.clone(), self.attendance.clone());
                 program.insert_host(0, Arc::new(CountActive { communication, attendance }), &[])?;
             }
-            if let Some(division) = params.division() {
-                return self.scatter_gradients(&self.links(communication), program, (params, division), bound, reduce, state);
-            }
-            let cut = self.cut(params);
             let grads = program.persistent(params.grads());
             let state = state.map(|state| program.persistent(state));
-            // Every replica starts the buckets in the same order, whichever is ready first.
-            let (mut at, mut exchanges) = (0, Vec::with_capacity(cut.len()));
-            for elements in cut {
-                let exchange = self.exchange(communication, elements.clone(), reduce, None);
-                let start = Start { exchange: exchange.clone(), asks_whether_due: state.is_some() };
-                let bucket = grads.slice(elements);
-                at = program.last_write(bucket).map_or(at, |last| at.max(last + 1));
-                program.insert_host(at, Arc::new(start), &[Some(bucket), state].into_iter().flatten().collect::<Vec<_>>())?;
-                at += 1;
-                exchanges.push(exchange);
-            }
-            program.push_host(Arc::new(self.finish_of(grads.len(), exchanges)), &[grads])
+            let buckets = match params.division() {
+                Some(division) => self.scattered(communication, program, (params, division), bound, reduce),
+                None => {
+                    let cut = self.cut(params).into_iter();
+                    cut.map(|elements| (grads.slice(elements.clone()), self.reduced(communication, elements, reduce, None)))
+                        .collect()
+                }
+            };
+            self.record_exchanges(program, buckets, grads, state)
         });
     }
 
@@ -404,15 +396,44 @@ impl DataParallel {
     fn all_reduce_with(&self, graph: &Graph, x: &Tensor, reduce: ReduceOp, stop: Option<Arc<Stop>>) -> Tensor {
         let Some(communication) = &self.communication else { return x.clone() };
         let n = x.n_elements();
-        let exchange = self.exchange(communication, 0..n, reduce, stop);
         let y = graph.with_program(|program| program.transient("all_reduced", DType::F32, n));
-        graph.record(|program| {
-            let at = program.last_write(x.slice()).map_or(0, |last| last + 1);
-            let start = Start { exchange: exchange.clone(), asks_whether_due: false };
-            program.insert_host(at, Arc::new(start), &[x.slice()])?;
-            program.push_host(Arc::new(self.finish_of(n, vec![exchange])), &[y])
-        });
+        let bucket = (x.slice(), self.reduced(communication, 0..n, reduce, stop));
+        graph.record(|program| self.record_exchanges(program, vec![bucket], y, None));
         graph.wrap(y, x.shape())
+    }
+
+    /// The all-reduce of some elements of a buffer.
+    fn reduced(
+        &self,
+        communication: &Arc<CommThread>,
+        elements: Range<usize>,
+        reduce: ReduceOp,
+        stop: Option<Arc<Stop>>,
+    ) -> Arrival {
+        let exchange = Exchange::all_reduce(self.links(communication), elements.clone(), reduce, self.config.wire, stop);
+        Arrival { exchange: Arc::new(exchange), start: elements.start, within: elements }
+    }
+
+    /// Records that each bucket is sent as soon as it is computed, and that the results are awaited here, in parts of `to`; with
+    /// `state`, only in steps that are due.
+    fn record_exchanges(
+        &self,
+        program: &mut Program,
+        buckets: Vec<(Slice, Arrival)>,
+        to: Slice,
+        state: Option<Slice>,
+    ) -> Result<(), ProgramError> {
+        // Every replica starts the buckets in the same order, whichever is ready first.
+        let mut at = 0;
+        for (bucket, arrival) in &buckets {
+            at = program.last_write(*bucket).map_or(at, |last| at.max(last + 1));
+            Start::record(arrival.exchange.clone(), program, at, *bucket, state)?;
+            at += 1;
+        }
+        let arrivals = buckets.into_iter().map(|(_, arrival)| arrival).collect();
+        let (attendance, world_size) = (self.attendance.clone(), self.world_size());
+        let uneven = self.config.uneven.map(|uneven| UnevenRule { uneven, attendance, world_size });
+        program.push_host(Arc::new(Finish { n: to.len(), arrivals, uneven }), &[to])
     }
 
     /// Sets up a graph, before a model is recorded into it, to normalise batches by the configured statistics.
@@ -420,25 +441,6 @@ impl DataParallel {
         if let (BatchStatistics::OfAll, Some(communication)) = (self.config.batch_norm, &self.communication) {
             graph.synchronise_batch_norm(Arc::new(OnThread(communication.clone())));
         }
-    }
-
-    fn exchange(
-        &self,
-        communication: &Arc<CommThread>,
-        elements: Range<usize>,
-        reduce: ReduceOp,
-        stop: Option<Arc<Stop>>,
-    ) -> Arc<Exchange> {
-        Arc::new(Exchange::new(self.links(communication), elements, reduce, self.config.wire, stop))
-    }
-
-    fn finish_of(&self, n: usize, exchanges: Vec<Arc<Exchange>>) -> Finish {
-        Finish { n, exchanges, uneven: self.uneven_rule() }
-    }
-
-    fn uneven_rule(&self) -> Option<UnevenRule> {
-        let (attendance, world_size) = (self.attendance.clone(), self.world_size());
-        self.config.uneven.map(|uneven| UnevenRule { uneven, attendance, world_size })
     }
 
     /// Concatenates the values of all replicas by rank; each has the same number.
@@ -529,9 +531,8 @@ impl DataParallel {
     /// [`Error::Replica`], if another has failed; [`Error::Tensor`] within `run_threads`.
     pub fn finish(&self) -> Result<(), Error> {
         if self.is_within_threads {
-            let found = "a replica within `run_threads`, which finishes the replicas itself".to_owned();
-            let expected = "no call of `finish` there; return from the closure";
-            return Err(Error::Tensor(brisk_nn::Error::Refused { op: "finish", found, expected }));
+            let found = "a replica within `run_threads`, which finishes the replicas itself";
+            return Err(Error::refused("finish", found, "no call of `finish` there; return from the closure"));
         }
         self.end()
     }

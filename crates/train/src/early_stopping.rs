@@ -257,7 +257,7 @@ impl FromStr for EarlyStoppingState {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let expected = "`wait_count=N best=X stopped=REASON`, as its `Display` writes it";
-        let refused = || Error::Setting { name: "early stopping state", found: format!("{text:?}"), expected: expected.into() };
+        let refused = || Error::setting("early stopping state", format!("{text:?}"), expected);
         parse(text).ok_or_else(refused)
     }
 }

@@ -1,4 +1,5 @@
 mod cell;
+mod constructors;
 mod conversions;
 mod difference;
 pub(crate) mod phrases;

@@ -15,12 +15,12 @@ use std::cell::RefCell;
 use std::ops::{ControlFlow, Range};
 use std::rc::Rc;
 
-use brisk_loader::{Batching, Lanes, Order, RowSource, Shard, Shuffle};
+use brisk_loader::{Batching, Lanes, Order, Shard, Shuffle};
 use brisk_nn::Augment;
 use brisk_nn::tensor::program::{self, Device, Uploads};
 use brisk_nn::tensor::{DType, Graph, Persistent, Tensor};
 use chunks::{Chunks, OpenChunks, SourceChunks};
-use resident::is_computed_on_devices;
+use resident::check_on_devices;
 use row_weights::BatchWeights;
 use source_rows::{DigestRows, SourceRows};
 use table::{Chunk, DeviceTable, EpochOrder};
@@ -28,7 +28,7 @@ use table::{Chunk, DeviceTable, EpochOrder};
 use crate::error::Error;
 use crate::host_memory;
 use crate::rows::inspect::{check_unchanged, layout_of};
-use crate::rows::{FeedElement, RowLayout};
+use crate::rows::{FeedRows, RowLayout};
 use crate::standardisation::Standardisation;
 
 pub(crate) use config::check_batch;
@@ -107,7 +107,7 @@ impl<'a> Feed<'a> {
     /// [lanes](Order::Lanes) of batches of another size; [`Error::RowSet`], [`Error::Value`], [`Error::Rows`] for rows that
     /// cannot be used; [`Error::Setting`] if rows must be resident in an order that devices do not compute; [`Error::Tensor`] if
     /// the device has no room even for a chunk.
-    pub fn new<S: RowSource<Feature: FeedElement>>(
+    pub fn new<S: FeedRows>(
         device: &Device,
         set: &'static str,
         source: &'a S,
@@ -115,123 +115,19 @@ impl<'a> Feed<'a> {
         batch_rows: usize,
         config: &FeedConfig,
     ) -> Result<Self, Error> {
-        Self::with_weights(device, set, source, order, batch_rows, config, &RowWeights::Unknown)
-    }
-
-    /// The same with what is known of the weights of the rows: if they are known or not used, streamed rows are always read by
-    /// part.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    pub(crate) fn with_weights<S: RowSource<Feature: FeedElement>>(
-        device: &Device,
-        set: &'static str,
-        source: &'a S,
-        order: Order,
-        batch_rows: usize,
-        config: &FeedConfig,
-        weights: &RowWeights,
-    ) -> Result<Self, Error> {
-        let n_rows = source.n_rows();
-        let feed = Self::by_choice(device, set, source, order, batch_rows, config, weights)?;
-        check_unchanged(set, source, n_rows)?;
-        Ok(Self { source: Some(Rc::new(SourceRows { set, source })), ..feed })
-    }
-
-    fn by_choice<S: RowSource<Feature: FeedElement>>(
-        device: &Device,
-        set: &'static str,
-        source: &'a S,
-        order: Order,
-        batch_rows: usize,
-        config: &FeedConfig,
-        weights: &RowWeights,
-    ) -> Result<Self, Error> {
-        let layout = weights.in_layout(RowLayout { labels: config.labels, ..layout_of(set, source)? });
-        if batch_rows == 0 {
-            return Err(Error::Setting { name: "batch_rows", found: "0".to_owned(), expected: "at least one row".into() });
-        }
-        config.check_parts(&order, batch_rows)?;
-        let batch_rows = batch_rows.min(source.n_rows()).max(1);
-        let len_bytes = ResidentRows::len_bytes_of(layout, source.n_rows());
-        let streamed = |fact: &dyn Fn(usize) -> FeedReason| {
-            let feed = Self::streamed(device, set, source, order.clone(), batch_rows, config, weights)?;
-            let chunk_bytes = feed.len_bytes();
-            Ok(feed.because(fact(chunk_bytes)))
-        };
-        match config.choice {
-            FeedChoice::Streamed => return streamed(&|chunk_bytes| FeedReason::StreamedAsked { chunk_bytes }),
-            FeedChoice::Resident => {
-                let rows = ResidentRows::upload_as(device, set, source, layout)?;
-                rows.set_order(device, order.clone(), 0, batch_rows)?;
-                return Ok(Self::resident(rows, order, batch_rows, FeedReason::ResidentAsked { len_bytes }));
-            }
-            FeedChoice::Auto => {}
-        }
-        if !is_computed_on_devices(&order) {
-            return streamed(&|chunk_bytes| FeedReason::StreamedForOrder { chunk_bytes });
-        }
-        let budget_bytes = config.budget_bytes.or_else(|| host_budget_bytes(device));
-        if let Some(budget_bytes) = budget_bytes.filter(|&budget_bytes| len_bytes > budget_bytes) {
-            return streamed(&|chunk_bytes| FeedReason::StreamedBeyondBudget { len_bytes, budget_bytes, chunk_bytes });
-        }
-        match ResidentRows::upload_as(device, set, source, layout) {
-            Ok(rows) => Ok(Self::resident(rows, order, batch_rows, FeedReason::ResidentFits { len_bytes, budget_bytes })),
-            Err(error) if is_out_of_memory(&error) => {
-                streamed(&|chunk_bytes| FeedReason::StreamedDeviceFull { len_bytes, chunk_bytes })
-            }
-            Err(error) => Err(error),
-        }
+        Wanted { device, set, source, order, batch_rows, config, weights: &RowWeights::Unknown }.feed()
     }
 
     /// Batches of rows that are on the device already.
     pub fn of_resident(rows: &ResidentRows, order: Order, batch_rows: usize) -> Self {
         let fact = FeedReason::ResidentAsked { len_bytes: rows.len_bytes() };
-        Self::resident(rows.clone(), order, batch_rows.clamp(1, rows.n_rows()), fact)
+        Self::of(rows.table.clone(), rows.n_rows(), order, batch_rows, fact)
     }
 
-    fn resident(rows: ResidentRows, order: Order, batch_rows: usize, fact: FeedReason) -> Self {
-        let n_rows = rows.n_rows();
-        Self { table: rows.table, n_rows, batch_rows, order, fact, stream: None, drops_last: false, augment: None, source: None }
-    }
-
-    fn streamed<S: RowSource<Feature: FeedElement>>(
-        device: &Device,
-        set: &'static str,
-        source: &'a S,
-        order: Order,
-        batch_rows: usize,
-        config: &FeedConfig,
-        weights: &RowWeights,
-    ) -> Result<Self, Error> {
-        let layout = weights.in_layout(RowLayout { labels: config.labels, ..layout_of(set, source)? });
-        // An epoch of drawn rows has one row per draw.
-        let n_rows = order.of_epoch(source.n_rows() as u32, 0).n_positions() as usize;
+    /// All batches of the rows in a table.
+    fn of(table: DeviceTable, n_rows: usize, order: Order, batch_rows: usize, fact: FeedReason) -> Self {
         let batch_rows = batch_rows.clamp(1, n_rows.max(1));
-        let weights = weights.of_batches(layout, &order).filter(|_| config.rank.world() > 1);
-        let is_whole = config.rank.world() == 1 || (layout.has_weights && weights.is_none());
-        let rank = if is_whole { Shard::WHOLE } else { config.rank };
-        check_batch(batch_rows, rank.world())?;
-        // The largest part, so that chunks have the same number of batches on all ranks.
-        let weight_bytes = if weights.is_some() { batch_rows * DType::F32.size_bytes() } else { 0 };
-        let batch_bytes = batch_rows.div_ceil(rank.world()).saturating_mul(layout.row_bytes()).saturating_add(weight_bytes);
-        let chunk_batches = (config.chunk_bytes / batch_bytes).clamp(1, n_rows.div_ceil(batch_rows).max(1));
-        let chunk_rows = chunk_batches * rank.part(batch_rows).len();
-        let table = DeviceTable::new(device.max_binding_bytes(), set, layout, chunk_rows).on(device);
-        let n_weights = if weights.is_some() { chunk_batches * batch_rows } else { 0 };
-        let table = if rank.world() > 1 { table.of_parts(device.max_binding_bytes(), n_weights) } else { table };
-        let shard = rank.of_n_batches(chunk_batches);
-        let batching = Batching { order: order.clone(), shard, ..Batching::of(chunk_batches * batch_rows) };
-        let chunks = Rc::new(SourceChunks::new(set, source, layout, batching, chunk_batches, config.ahead)?);
-        let chunk_bytes = table.len_bytes();
-        // One slot is filled while the device reads the other. With room for the row numbers, which exist if batches are
-        // augmented.
-        let slot_bytes = chunk_bytes + chunk_rows * DType::U32.size_bytes();
-        let uploads = Rc::new(RefCell::new(device.uploads(slot_bytes, 2)?));
-        let max_binding_bytes = device.max_binding_bytes();
-        let stream = Some(Stream { rank, chunks, chunk_batches, weights, uploads, max_binding_bytes });
-        let fact = FeedReason::StreamedAsked { chunk_bytes };
-        Ok(Self { table, n_rows, batch_rows, order, fact, stream, drops_last: false, augment: None, source: None })
+        Self { table, n_rows, batch_rows, order, fact, stream: None, drops_last: false, augment: None, source: None }
     }
 
     /// The same rows, with batches that `augment` makes. Random numbers of brisk's own augmentations depend on the row and the
@@ -257,32 +153,11 @@ impl<'a> Feed<'a> {
         Self { drops_last: true, ..self }
     }
 
-    /// The feed without rows on the device, for a step that is recorded only to plan its memory.
-    pub(crate) fn planned<S: RowSource<Feature: FeedElement>>(
-        device: &Device,
-        set: &'static str,
-        source: &'a S,
-        order: Order,
-        batch_rows: usize,
-        config: &FeedConfig,
-    ) -> Result<Self, Error> {
-        let layout = RowLayout { labels: config.labels, ..layout_of(set, source)? };
-        let n_rows = source.n_rows();
-        let batch_rows = batch_rows.min(n_rows).max(1);
-        let n_resident = match config.choice {
-            FeedChoice::Streamed => (config.chunk_bytes / (batch_rows * layout.row_bytes())).max(1) * batch_rows,
-            _ => n_rows,
-        };
-        let table = DeviceTable::new(device.max_binding_bytes(), set, layout, n_resident.min(n_rows));
-        let fact = FeedReason::ResidentAsked { len_bytes: table.len_bytes() };
-        Ok(Self { table, n_rows, batch_rows, order, fact, stream: None, drops_last: false, augment: None, source: None })
-    }
-
     /// A feed of one batch, for a step that is recorded and not compiled.
     pub(crate) fn recorded_only(layout: RowLayout, batch_rows: usize) -> Self {
         let table = DeviceTable::new(usize::MAX, "recorded", layout, batch_rows);
-        let (order, fact) = (Order::Sequential, FeedReason::ResidentAsked { len_bytes: table.len_bytes() });
-        Self { table, n_rows: batch_rows, batch_rows, order, fact, stream: None, drops_last: false, augment: None, source: None }
+        let fact = FeedReason::ResidentAsked { len_bytes: table.len_bytes() };
+        Self::of(table, batch_rows, Order::Sequential, batch_rows, fact)
     }
 
     /// The same rows in sequential order, in batches of a different size, as they are evaluated: without augmentation.
@@ -301,8 +176,7 @@ impl<'a> Feed<'a> {
         match self.table.device() {
             Some(own) if !own.is_same(device) => {
                 let found = format!("{}, which is not the device that the feed's rows are on", device.info().name);
-                let expected = "that device, or a clone of it; or create the feed on this one";
-                Err(Error::Setting { name: "device", found, expected: expected.into() })
+                Err(Error::setting("device", found, "that device, or a clone of it; or create the feed on this one"))
             }
             _ => Ok(()),
         }
@@ -448,6 +322,118 @@ impl<'a> Feed<'a> {
             Ok(())
         })?;
         Ok(result.expect("an open feed calls back once"))
+    }
+}
+
+/// A feed to be made.
+#[derive(Clone)]
+pub(crate) struct Wanted<'w, 'a, S> {
+    pub(crate) device: &'w Device,
+    pub(crate) set: &'static str,
+    pub(crate) source: &'a S,
+    pub(crate) order: Order,
+    pub(crate) batch_rows: usize,
+    pub(crate) config: &'w FeedConfig,
+    /// What is known of the weights of the rows: if they are known or not used, streamed rows are always read by part.
+    pub(crate) weights: &'w RowWeights,
+}
+
+impl<'a, S: FeedRows> Wanted<'_, 'a, S> {
+    /// # Errors
+    /// As [`Feed::new`].
+    pub(crate) fn feed(self) -> Result<Feed<'a>, Error> {
+        let Self { set, source, .. } = self;
+        let n_rows = source.n_rows();
+        let layout = self.weights.in_layout(RowLayout { labels: self.config.labels, ..layout_of(set, source)? });
+        if self.batch_rows == 0 {
+            return Err(Error::setting("batch_rows", "0", "at least one row"));
+        }
+        self.config.check_parts(&self.order, self.batch_rows)?;
+        let feed = self.by_choice(layout)?;
+        check_unchanged(set, source, n_rows)?;
+        Ok(Feed { source: Some(Rc::new(SourceRows { set, source })), ..feed })
+    }
+
+    /// The feed without rows on the device, for a step that is recorded only to plan its memory.
+    pub(crate) fn planned(self) -> Result<Feed<'a>, Error> {
+        let Self { device, set, source, order, batch_rows, config, .. } = self;
+        let layout = RowLayout { labels: config.labels, ..layout_of(set, source)? };
+        let n_rows = source.n_rows();
+        let batch_rows = batch_rows.min(n_rows).max(1);
+        let n_resident = match config.choice {
+            FeedChoice::Streamed => (config.chunk_bytes / (batch_rows * layout.row_bytes())).max(1) * batch_rows,
+            _ => n_rows,
+        };
+        let table = DeviceTable::new(device.max_binding_bytes(), set, layout, n_resident.min(n_rows));
+        let fact = FeedReason::ResidentAsked { len_bytes: table.len_bytes() };
+        Ok(Feed::of(table, n_rows, order, batch_rows, fact))
+    }
+
+    /// Resident or streamed, as the configuration says or depending on whether the rows fit.
+    fn by_choice(self, layout: RowLayout) -> Result<Feed<'a>, Error> {
+        let len_bytes = ResidentRows::len_bytes_of(layout, self.source.n_rows());
+        match self.config.choice {
+            FeedChoice::Streamed => return self.streamed(layout, |chunk_bytes| FeedReason::StreamedAsked { chunk_bytes }),
+            FeedChoice::Resident => {
+                check_on_devices(&self.order)?;
+                return self.resident(layout, FeedReason::ResidentAsked { len_bytes });
+            }
+            FeedChoice::Auto if check_on_devices(&self.order).is_err() => {
+                return self.streamed(layout, |chunk_bytes| FeedReason::StreamedForOrder { chunk_bytes });
+            }
+            FeedChoice::Auto => {}
+        }
+        let budget_bytes = self.config.budget_bytes.or_else(|| host_budget_bytes(self.device));
+        if let Some(budget_bytes) = budget_bytes.filter(|&budget_bytes| len_bytes > budget_bytes) {
+            return self.streamed(layout, |chunk_bytes| FeedReason::StreamedBeyondBudget {
+                len_bytes,
+                budget_bytes,
+                chunk_bytes,
+            });
+        }
+        match self.resident(layout, FeedReason::ResidentFits { len_bytes, budget_bytes }) {
+            Err(error) if is_out_of_memory(&error) => {
+                self.streamed(layout, |chunk_bytes| FeedReason::StreamedDeviceFull { len_bytes, chunk_bytes })
+            }
+            feed => feed,
+        }
+    }
+
+    fn resident(&self, layout: RowLayout, fact: FeedReason) -> Result<Feed<'a>, Error> {
+        let rows = ResidentRows::upload_as(self.device, self.set, self.source, layout)?;
+        let n_rows = rows.n_rows();
+        Ok(Feed::of(rows.table, n_rows, self.order.clone(), self.batch_rows, fact))
+    }
+
+    /// `fact` is given the bytes of a chunk.
+    fn streamed(&self, layout: RowLayout, fact: impl FnOnce(usize) -> FeedReason) -> Result<Feed<'a>, Error> {
+        let &Self { device, set, source, ref order, config, weights, .. } = self;
+        // An epoch of drawn rows has one row per draw.
+        let n_rows = order.of_epoch(source.n_rows() as u32, 0).n_positions() as usize;
+        let batch_rows = self.batch_rows.min(source.n_rows()).clamp(1, n_rows.max(1));
+        let weights = weights.of_batches(layout, order).filter(|_| config.rank.world() > 1);
+        let is_whole = config.rank.world() == 1 || (layout.has_weights && weights.is_none());
+        let rank = if is_whole { Shard::WHOLE } else { config.rank };
+        check_batch(batch_rows, rank.world())?;
+        // The largest part, so that chunks have the same number of batches on all ranks.
+        let weight_bytes = if weights.is_some() { batch_rows * DType::F32.size_bytes() } else { 0 };
+        let batch_bytes = batch_rows.div_ceil(rank.world()).saturating_mul(layout.row_bytes()).saturating_add(weight_bytes);
+        let chunk_batches = (config.chunk_bytes / batch_bytes).clamp(1, n_rows.div_ceil(batch_rows).max(1));
+        let chunk_rows = chunk_batches * rank.part(batch_rows).len();
+        let max_binding_bytes = device.max_binding_bytes();
+        let table = DeviceTable::new(max_binding_bytes, set, layout, chunk_rows).on(device);
+        let n_weights = if weights.is_some() { chunk_batches * batch_rows } else { 0 };
+        let table = if rank.world() > 1 { table.of_parts(max_binding_bytes, n_weights) } else { table };
+        let shard = rank.of_n_batches(chunk_batches);
+        let batching = Batching { order: order.clone(), shard, ..Batching::of(chunk_batches * batch_rows) };
+        let chunks = Rc::new(SourceChunks::new(set, source, layout, batching, chunk_batches, config.ahead)?);
+        let chunk_bytes = table.len_bytes();
+        // One slot is filled while the device reads the other. With room for the row numbers, which exist if batches are
+        // augmented.
+        let slot_bytes = chunk_bytes + chunk_rows * DType::U32.size_bytes();
+        let uploads = Rc::new(RefCell::new(device.uploads(slot_bytes, 2)?));
+        let stream = Some(Stream { rank, chunks, chunk_batches, weights, uploads, max_binding_bytes });
+        Ok(Feed { stream, ..Feed::of(table, n_rows, order.clone(), batch_rows, fact(chunk_bytes)) })
     }
 }
 

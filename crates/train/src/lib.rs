@@ -72,7 +72,7 @@ pub use predictor::{Predictor, PredictorInputs};
 pub use progress::Progress;
 pub use report_file::{ReportFile, ReportPanels};
 pub use row_digest::RowDigest;
-pub use rows::{FeedElement, check_encoding};
+pub use rows::{FeedElement, FeedRows, check_encoding};
 pub use run_folder::{Fetched, FoundCheckpoint, RunFolder};
 pub use scorer::Scorer;
 pub use selective::{Selective, least_confident};

@@ -48,11 +48,10 @@ impl LoadedPart {
             }
         }
         for id in params.buffer_ids() {
-            let (name, shape) = (params.buffer(id).name().to_owned(), params.buffer(id).shape().to_vec());
-            if !name.starts_with(prefix) {
-                continue;
-            }
-            if let Some(values) = part.look_up(checkpoint, &name, &shape) {
+            let buffer = params.buffer(id);
+            if buffer.name().starts_with(prefix)
+                && let Some(values) = part.look_up(checkpoint, buffer.name(), buffer.shape())
+            {
                 params.set_initial_buffer(id, values)?;
             }
         }
@@ -61,14 +60,11 @@ impl LoadedPart {
             let first = params.entries().iter().find(|entry| entry.name.starts_with(prefix));
             first.map_or(Ok(()), |entry| checkpoint.f32(&entry.name, &entry.shape).map(drop))?;
             let expected = "the start of the names of some of the model's parameters";
-            return Err(Error::Setting { name: "prefix", found: format!("{prefix:?}"), expected: expected.into() });
+            return Err(Error::setting("prefix", format!("{prefix:?}"), expected));
         }
         let is_known =
             |name: &str| part.loaded.iter().chain(part.mismatched.iter().map(|found| &found.name)).any(|known| known == name);
-        let of_file = checkpoint
-            .tensors()
-            .map(|(name, ..)| name)
-            .filter(|name| ![Standardisation::MEAN, Standardisation::INV_STD].contains(name));
+        let of_file = checkpoint.tensors().map(|(name, ..)| name).filter(|name| !Standardisation::is_named(name));
         part.unexpected = of_file.filter(|name| !is_known(name)).map(str::to_owned).collect();
         Ok(part)
     }

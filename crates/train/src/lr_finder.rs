@@ -1,4 +1,3 @@
-use brisk_loader::{Order, RowSource};
 use brisk_nn::tensor::Reduction;
 use brisk_nn::{Module, Schedule};
 use brisk_report::{LineChart, Scale, Series};
@@ -6,9 +5,9 @@ use brisk_report::{LineChart, Scale, Series};
 use crate::error::Error;
 use crate::feed::Feed;
 use crate::model::Model;
-use crate::rows::FeedElement;
+use crate::rows::FeedRows;
 use crate::standardisation::Standardisation;
-use crate::step::{Step, StepConfig};
+use crate::step::Step;
 use crate::task::{Task, read_labels};
 use crate::trainer::Trainer;
 
@@ -46,33 +45,29 @@ impl Trainer<'_> {
     /// As [`prepare`](Self::prepare), except for those of validation rows; [`Error::NoLearningRate`] if the loss diverges, or is
     /// not finite, within the first 10 steps.
     #[track_caller]
-    pub fn find_learning_rate<M, S>(&self, model: &Model<M>, task: &dyn Task, train: &S) -> Result<LearningRates, Error>
-    where
-        M: Module,
-        S: RowSource<Feature: FeedElement>,
-    {
+    pub fn find_learning_rate<M: Module, S: FeedRows>(
+        &self,
+        model: &Model<M>,
+        task: &dyn Task,
+        train: &S,
+    ) -> Result<LearningRates, Error> {
         let (device, config) = (self.device(), self.settings());
         config.check()?;
         task.check()?;
-        read_labels(task, "train", train)?;
+        read_labels(&task.label_kinds(), "train", train)?;
         let scale =
             self.scale_of(model).map_or_else(|| Standardisation::of("train", train), |scale| scale.checked(train.n_cols()))?;
-        let feed_config = self.feed_for(task);
-        let order = feed_config.order.clone().unwrap_or(Order::Shuffled { seed: config.seed });
+        let (feed_config, order) = self.feed_for(task);
         let feed = Feed::new(device, "train", train, order, config.batch_rows, &feed_config)?;
         let feed = self.training_batches(model, feed)?;
         let params = &model.params().detached()?;
         let optimizer = self.make_optimizer(params)?;
         let rate = |step: usize| RATES[0] * (RATES[1] / RATES[0]).powf(step as f64 / (N_STEPS - 1) as f64);
-        let step_config = StepConfig { detect_anomaly: false, record_grad_norms: false, ..StepConfig::of(config) };
         let step = Step::over(device, &feed, &scale)
-            .config(step_config)
+            .config(self.search_settings())
             .train(params, &*optimizer, &Schedule::from_fn(move |step, _| rate(step.min(N_STEPS - 1))))
             .epochs(N_STEPS)
-            .record(|batch, params| {
-                let outputs = batch.outputs(model.module(), &params[0], task);
-                batch.loss(task, &outputs, Reduction::Mean)
-            })?;
+            .record(|batch, params| batch.task_loss(model.module(), &params[0], task, Reduction::Mean))?;
         // `None` for a batch without weight, which was not trained on.
         let mut losses: Vec<Option<f32>> = Vec::new();
         for epoch in 0.. {

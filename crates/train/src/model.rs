@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use brisk_atomic_file::listed;
-use brisk_loader::{Encoding, Order, RowSource};
+use brisk_loader::{Encoding, Order};
 use brisk_metrics::{MetricValue, Scored};
 use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
-use brisk_nn::{Activation, Module, Parameters, ParametersBuilder};
+use brisk_nn::{Activation, Buffer, Module, Parameters, ParametersBuilder};
 use serde_json::Value;
 
 use crate::checkpoint::{Checkpoint, not_a_model};
@@ -20,7 +20,7 @@ use crate::feed::{Feed, FeedConfig};
 use crate::flat;
 use crate::loaded_part::LoadedPart;
 use crate::rows::inspect::{check_columns, column_count};
-use crate::rows::{FeedElement, RowNames};
+use crate::rows::{FeedRows, RowNames};
 use crate::scorer::{EVALUATION_ROWS, Evaluation, RecordedScorer};
 use crate::settings::json;
 use crate::standardisation::Standardisation;
@@ -62,7 +62,7 @@ impl<M: Module> Model<M> {
     /// [`Error::CheckpointEntry`] for one of another model, which lacks tensors of this one or has more; for convolutions of
     /// another program: see [`load_pytorch`](Self::load_pytorch).
     pub fn load(path: impl AsRef<Path>, make: impl FnOnce(&mut ParametersBuilder) -> M) -> Result<Self, Error> {
-        Self::from_checkpoint(&model_file(Checkpoint::load(path)?)?.in_ohwi(false)?, make)
+        Self::from_checkpoint(&model_file(path.as_ref(), false)?, make)
     }
 
     /// [`load`](Self::load) for a PyTorch `state_dict` in safetensors format, whose weights of convolutions are
@@ -75,7 +75,7 @@ impl<M: Module> Model<M> {
     /// # Errors
     /// As [`load`](Self::load).
     pub fn load_pytorch(path: impl AsRef<Path>, make: impl FnOnce(&mut ParametersBuilder) -> M) -> Result<Self, Error> {
-        Self::from_checkpoint(&model_file(Checkpoint::load(path)?)?.in_ohwi(true)?, make)
+        Self::from_checkpoint(&model_file(path.as_ref(), true)?, make)
     }
 
     /// Replaces the parameters and buffers whose names begin with `prefix` by those of a file, such as a backbone whose head is
@@ -112,9 +112,9 @@ impl<M: Module> Model<M> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn load_part(&mut self, path: impl AsRef<Path>, prefix: &str) -> Result<LoadedPart, Error> {
-        let checkpoint = model_file(Checkpoint::load(path)?)?.in_ohwi(false)?;
+        let checkpoint = model_file(path.as_ref(), false)?;
         let part = LoadedPart::load(&mut self.params, &checkpoint, prefix)?;
-        if let (None, Some(scale)) = (&self.scale, standardisation_of(&checkpoint)?) {
+        if let (None, Some(scale)) = (&self.scale, Standardisation::in_checkpoint(&checkpoint)?) {
             self.set_standardisation(scale);
         }
         Ok(part)
@@ -125,18 +125,11 @@ impl<M: Module> Model<M> {
         model.params.check()?;
         check_tensors(checkpoint, &model.params)?;
         model.set_values(&flat::values_of(checkpoint, &model.params, str::to_owned)?)?;
-        for id in model.params.buffer_ids() {
-            let buffer = model.params.buffer(id);
-            let values = checkpoint.f32(buffer.name(), buffer.shape())?.to_vec();
-            model.params.set_initial_buffer(id, &values)?;
-        }
-        if checkpoint.has_metadata(PRECISION) {
-            model.precision = checkpoint.metadata(PRECISION, "f32, f16 or bf16")?;
-        }
-        if checkpoint.has_metadata(RowNames::KEY) {
-            model.names = checkpoint.metadata(RowNames::KEY, "the names of columns, labels, classes and categories as JSON")?;
-        }
-        if let Some(scale) = standardisation_of(checkpoint)? {
+        model.set_buffers(|buffer| Ok(checkpoint.f32(buffer.name(), buffer.shape())?.to_vec()))?;
+        model.precision = checkpoint.metadata_if_any(PRECISION, "f32, f16 or bf16")?.unwrap_or(model.precision);
+        let names = checkpoint.metadata_if_any(RowNames::KEY, "the names of columns, labels, classes and categories as JSON")?;
+        model.names = names.unwrap_or_default();
+        if let Some(scale) = Standardisation::in_checkpoint(checkpoint)? {
             model.set_standardisation(scale);
         }
         Ok(model)
@@ -151,11 +144,7 @@ impl<M: Module> Model<M> {
     /// [`trained_by`](Self::trained_by) was not called; [`Error::Write`]; an earlier file of that name is then unchanged.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let mut checkpoint = self.state()?;
-        if let Some(scale) = &self.scale {
-            let n_cols = scale.mean().len();
-            checkpoint.insert(Standardisation::MEAN, &[n_cols], scale.mean().to_vec())?;
-            checkpoint.insert(Standardisation::INV_STD, &[n_cols], scale.inv_std().to_vec())?;
-        }
+        self.scale.as_ref().map_or(Ok(()), |scale| scale.insert_into(&mut checkpoint))?;
         if checkpoint.tensors().any(|(_, shape, _)| shape.len() == 4) {
             // With "oihw" if the file is turned into one for PyTorch.
             checkpoint.insert_metadata("conv_layout", "ohwi");
@@ -197,9 +186,9 @@ impl<M: Module> Model<M> {
     /// [names](RowSource::names) are not those of the rows that the model was trained on; [`Error::Setting`] if a
     /// [`Step`] has trained the parameters on features that it standardised, and [`trained_by`](Self::trained_by) was not called.
     #[track_caller]
-    pub fn evaluate<S: RowSource<Feature: FeedElement>>(&self, task: &dyn Task, rows: &S) -> Result<Scores, Error> {
+    pub fn evaluate<S: FeedRows>(&self, task: &dyn Task, rows: &S) -> Result<Scores, Error> {
         task.check()?;
-        let labels = read_labels(task, "test", rows)?;
+        let labels = read_labels(&task.label_kinds(), "test", rows)?;
         let Evaluation { outputs, loss, .. } = self.outputs_of(&self.module, rows, Some(task))?;
         Scores::of(task, &outputs, &labels, loss)
     }
@@ -213,13 +202,13 @@ impl<M: Module> Model<M> {
     /// # Errors
     /// As [`evaluate`](Self::evaluate).
     #[track_caller]
-    pub fn predict<S: RowSource<Feature: FeedElement>>(&self, rows: &S) -> Result<Vec<f32>, Error> {
+    pub fn predict<S: FeedRows>(&self, rows: &S) -> Result<Vec<f32>, Error> {
         Ok(self.outputs_of(&self.module, rows, None)?.outputs)
     }
 
     /// The outputs of `module`, which uses this model's parameters.
     #[track_caller]
-    pub(crate) fn outputs_of<S: RowSource<Feature: FeedElement>>(
+    pub(crate) fn outputs_of<S: FeedRows>(
         &self,
         module: &dyn Module,
         rows: &S,
@@ -280,12 +269,8 @@ impl<M: Module> Model<M> {
     /// See [`Step`].
     pub fn trained_by(&mut self, step: &Step<'_>) -> Result<(), Error> {
         if !step.trains(&self.params) {
-            let found = "a step that does not train the parameters of this model".to_owned();
-            return Err(Error::Setting {
-                name: "step",
-                found,
-                expected: "one that does (`StepBuilder::train(model.params(), …)`)".into(),
-            });
+            let found = "a step that does not train the parameters of this model";
+            return Err(Error::setting("step", found, "one that does (`StepBuilder::train(model.params(), …)`)"));
         }
         self.set_standardisation(step.standardisation().clone());
         self.names = step.names();
@@ -359,13 +344,18 @@ impl<M: Module> Model<M> {
     ) -> Result<(), Error> {
         let held: Vec<f32> = device.read(params.values())?;
         self.set_values(&replicas.whole_values(params, &held)?)?;
-        for id in self.params.buffer_ids() {
-            let values: Vec<f32> = device.read(self.params.buffer(id).values())?;
-            self.params.set_initial_buffer(id, &values)?;
-        }
+        self.set_buffers(|buffer| Ok(device.read(buffer.values())?))?;
         self.set_standardisation(scale);
         self.names = names;
         (self.device, self.precision) = (OnceLock::from(device.clone()), precision);
+        Ok(())
+    }
+
+    fn set_buffers(&mut self, values: impl Fn(&Buffer) -> Result<Vec<f32>, Error>) -> Result<(), Error> {
+        for id in self.params.buffer_ids() {
+            let values = values(self.params.buffer(id))?;
+            self.params.set_initial_buffer(id, &values)?;
+        }
         Ok(())
     }
 
@@ -378,21 +368,13 @@ impl<M: Module> Model<M> {
     }
 }
 
-/// The checkpoint, unless it is a table.
-fn model_file(checkpoint: Checkpoint) -> Result<Checkpoint, Error> {
+/// The checkpoint at a path, unless that is of a table, with the weights of convolutions as brisk has them.
+fn model_file(path: &Path, foreign_is_oihw: bool) -> Result<Checkpoint, Error> {
+    let checkpoint = Checkpoint::load(path)?;
     if checkpoint.has_metadata("brisk_table") {
-        let found = "a table of rows; give the path of a model";
-        return Err(not_a_model(checkpoint.name().into(), found));
+        return Err(not_a_model(checkpoint.name().into(), "a table of rows; give the path of a model"));
     }
-    Ok(checkpoint)
-}
-
-/// The standardisation in a file, if it has one.
-fn standardisation_of(checkpoint: &Checkpoint) -> Result<Option<Standardisation>, Error> {
-    let mean = checkpoint.tensors().find(|(name, ..)| *name == Standardisation::MEAN);
-    let Some(n_cols) = mean.map(|(_, shape, _)| shape.iter().product()) else { return Ok(None) };
-    let column = |name| Ok::<_, Error>(checkpoint.f32(name, &[n_cols])?.to_vec());
-    Ok(Some(Standardisation::new(column(Standardisation::MEAN)?, column(Standardisation::INV_STD)?)))
+    checkpoint.in_ohwi(foreign_is_oihw)
 }
 
 const PRECISION: &str = "precision";
@@ -445,7 +427,7 @@ fn check_tensors(checkpoint: &Checkpoint, params: &Parameters) -> Result<(), Err
         None => checkpoint.tensors().map(|(name, ..)| name).collect(),
     };
     let is_other = |name: &&str| {
-        let is_known = own.contains(name) || [Standardisation::MEAN, Standardisation::INV_STD].contains(name);
+        let is_known = own.contains(name) || Standardisation::is_named(name);
         // PyTorch counts batches in its batch normalisations, brisk does not.
         !is_known && !name.ends_with("num_batches_tracked")
     };

@@ -9,7 +9,7 @@ use brisk_nn::{Bound, CategoricalColumn, Module, Parameters};
 
 use crate::error::Error;
 use crate::model::Model;
-use crate::rows::inspect::{check_columns, column_count, first_non_finite, non_finite, unknown_code};
+use crate::rows::inspect::{check_columns, column_count, first_non_finite, first_unknown_code, non_finite, unknown_code};
 use crate::standardisation::Standardisation;
 
 /// The sizes of batches that a model can be compiled for.
@@ -262,9 +262,7 @@ impl Predictor {
     /// Checks the inputs, and returns the number of rows.
     fn check(&self, features: &[f32], categories: &[u32]) -> Result<usize, Error> {
         let (n_cols, n_categories) = (self.inputs.n_cols, self.inputs.categories.len());
-        let refused = |arg, expected: String, found: usize| {
-            Err(Error::Tensor(brisk_nn::Error::Shape { op: "predict", arg, expected, found: vec![found] }))
-        };
+        let refused = |arg, expected: String, found: usize| Err(Error::shape("predict", arg, expected, vec![found]));
         let n_rows = features.len().checked_div(n_cols).unwrap_or(categories.len() / n_categories.max(1));
         if features.len() != n_rows * n_cols {
             return refused("features", format!("a multiple of {n_cols}, the number of columns"), features.len());
@@ -273,14 +271,12 @@ impl Predictor {
             let expected = format!("[{n_rows}, {n_categories}], a code for each categorical column of {n_rows} rows");
             return refused("categories", expected, categories.len());
         }
-        for (row, codes) in categories.chunks_exact(n_categories.max(1)).enumerate() {
-            let beyond = codes.iter().zip(&self.inputs.categories).position(|(&code, column)| code as usize >= column.n_codes);
-            if let Some(column) = beyond {
-                let n_codes = self.inputs.categories[column].n_codes;
-                return Err(unknown_code("predicted", row, column, codes[column], n_codes));
+        match first_unknown_code(categories, &self.inputs.categories) {
+            Some((row, column, code)) => {
+                Err(unknown_code("predicted", row, column, code, self.inputs.categories[column].n_codes))
             }
+            None => Ok(n_rows),
         }
-        Ok(n_rows)
     }
 }
 
@@ -325,15 +321,14 @@ impl RecordedBatch {
         let tensors = graph.autocast(precision, || outputs(&bound, &features));
         graph.check()?;
         if tensors.is_empty() {
-            let (found, expected) = ("no outputs".to_owned(), "at least one tensor");
-            return Err(Error::Tensor(brisk_nn::Error::Refused { op: "predict", found, expected }));
+            return Err(Error::refused("predict", "no outputs", "at least one tensor"));
         }
         let state = Graph::state_buffer();
         let mut stored = Vec::with_capacity(tensors.len());
         for tensor in tensors {
             if tensor.shape().first() != Some(&n_rows) {
                 let (expected, found) = (format!("[{n_rows}, …], a result for each row"), tensor.shape().to_vec());
-                return Err(Error::Tensor(brisk_nn::Error::Shape { op: "predict", arg: "output", expected, found }));
+                return Err(Error::shape("predict", "output", expected, found));
             }
             let output = Persistent::new("output", DType::F32, tensor.n_elements());
             graph.store(&tensor.cast(DType::F32), &state, &output);

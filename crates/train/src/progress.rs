@@ -1,4 +1,4 @@
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::time::Instant;
 
@@ -96,18 +96,19 @@ impl Progress {
     /// The epoch has ended, with these metrics.
     pub fn epoch_finished(&mut self, metrics: &[(&str, f64)]) {
         let elapsed = self.started.elapsed().as_secs_f64();
-        let metrics = shown(metrics);
         let rate = rows_per_second(self.n_rows as f64 / elapsed);
-        self.note(&format!("{}{metrics}  {rate} rows/s with validation  {}", self.epoch_name(), seconds(elapsed)));
-        if let Shown::Bar { bar, .. } = &self.shown {
-            bar.set_message(metrics);
-        }
+        self.measured("", metrics, &format!("  {rate} rows/s with validation  {}", seconds(elapsed)));
     }
 
     /// The model has been validated within the epoch, after the batch `batch` of `n_batches`, from 1, with these metrics.
     pub fn validated(&mut self, batch: usize, n_batches: usize, metrics: &[(&str, f64)]) {
-        let metrics = shown(metrics);
-        self.note(&format!("{}, batch {batch}/{n_batches}{metrics}", self.epoch_name()));
+        self.measured(&format!(", batch {batch}/{n_batches}"), metrics, "");
+    }
+
+    /// A line of metrics of the epoch, which the bar then has.
+    fn measured(&mut self, at: &str, metrics: &[(&str, f64)], rest: &str) {
+        let metrics = metrics.iter().map(|(name, value)| format!("  {name} {}", Short(*value))).collect::<String>();
+        self.note(&format!("{}{at}{metrics}{rest}", self.epoch_name()));
         if let Shown::Bar { bar, .. } = &self.shown {
             bar.set_message(metrics);
         }
@@ -167,14 +168,6 @@ fn style() -> ProgressStyle {
             let _ = out.write_str(&seconds(left));
         })
         .progress_chars("=> ")
-}
-
-/// Metrics by name, each after two spaces.
-fn shown(metrics: &[(&str, f64)]) -> String {
-    metrics.iter().fold(String::new(), |mut text, (name, value)| {
-        let _ = write!(text, "  {name} {}", Short(*value));
-        text
-    })
 }
 
 /// A metric for people: with four decimals, or with an exponent if four decimals would show little.

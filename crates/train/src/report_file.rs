@@ -167,10 +167,7 @@ impl Callback for ReportFile<'_> {
         }
         // If the file cannot be written, the error is reported now rather than after the run.
         let Some(folder) = self.path.parent().filter(|_| run.is_first) else { return Ok(()) };
-        std::fs::create_dir_all(folder).map_err(|cause| {
-            let action = "create the folder of the report";
-            Error::Io { path: folder.to_owned(), action, cause }
-        })?;
+        std::fs::create_dir_all(folder).map_err(Error::io(folder, "create the folder of the report"))?;
         Ok(check_output(&self.path)?)
     }
 
@@ -244,8 +241,7 @@ fn history_of(checkpoint: &Checkpoint) -> Result<RunHistory, Error> {
         return Ok(RunHistory::default());
     };
     for (name, values) in [(LOSSES, &mut history.losses), (RATES, &mut history.learning_rates)] {
-        let len = checkpoint.tensors().find(|(found, ..)| *found == name).map_or(0, |(_, shape, _)| shape.iter().product());
-        *values = checkpoint.f32(name, &[len])?.to_vec();
+        *values = checkpoint.f32_if_any(name)?.unwrap_or_default();
     }
     Ok(history)
 }

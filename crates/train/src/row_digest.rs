@@ -6,8 +6,8 @@ use rayon::prelude::*;
 use twox_hash::XxHash3_64;
 
 use crate::error::Error;
-use crate::rows::FeedElement;
 use crate::rows::inspect::failed;
+use crate::rows::{FeedElement, FeedRows};
 
 /// A digest of a set of rows: it differs if a single bit of a feature, label, category or weight does, or the order of the rows.
 ///
@@ -39,7 +39,7 @@ impl RowDigest {
     ///
     /// # Errors
     /// [`Error::Rows`] if the source fails.
-    pub fn of<S: RowSource<Feature: FeedElement>>(set: &'static str, source: &S) -> Result<Self, Error> {
+    pub fn of<S: FeedRows>(set: &'static str, source: &S) -> Result<Self, Error> {
         let (n_rows, block_rows) = (source.n_rows(), Self::block_rows(source));
         let blocks = (0..n_rows.div_ceil(block_rows))
             .into_par_iter()

@@ -6,8 +6,8 @@ mod names;
 
 use brisk_nn::tensor::DType;
 
-pub use element::FeedElement;
 pub(crate) use element::Sealed;
+pub use element::{FeedElement, FeedRows};
 pub use names::check_encoding;
 pub(crate) use names::{Difference, RowNames};
 

@@ -70,16 +70,15 @@ impl RunFolder {
         let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_');
         if name.is_empty() || name.starts_with('.') || !name.chars().all(is_plain) {
             let expected = "letters, digits, `.`, `-` and `_`, and no `.` in front; the folder is named after it";
-            return Err(Error::Setting { name: "run name", found: format!("{name:?}"), expected: expected.into() });
+            return Err(Error::setting("run name", format!("{name:?}"), expected));
         }
-        let failed = |path: &Path, cause| Error::Io { path: path.to_owned(), action: CREATE, cause };
-        fs::create_dir_all(root).map_err(|source| failed(root, source))?;
+        fs::create_dir_all(root).map_err(Error::io(root, CREATE))?;
         let name = format!("{name}-{}", stamp(now));
         let mut path = root.join(&name);
         for number in 2.. {
             match fs::create_dir(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => path = root.join(format!("{name}-{number}")),
-                Err(error) => return Err(failed(&path, error)),
+                Err(error) => return Err(Error::io(&path, CREATE)(error)),
                 Ok(()) => break,
             }
         }
@@ -91,8 +90,7 @@ impl RunFolder {
     /// # Errors
     /// [`Error::Io`] if it cannot be created.
     pub fn create_at(path: &Path) -> Result<Self, Error> {
-        let failed = |cause| Error::Io { path: path.to_owned(), action: CREATE, cause };
-        fs::create_dir_all(path).map_err(failed)?;
+        fs::create_dir_all(path).map_err(Error::io(path, CREATE))?;
         Ok(Self::at(path.to_owned()))
     }
 
@@ -105,8 +103,7 @@ impl RunFolder {
         if run.config().is_file() {
             return Ok(run);
         }
-        let (found, expected) = ("no `config.json`".to_owned(), "the folder of a run, with `config.json` in it".into());
-        Err(Error::WrongFile { path: path.to_owned(), found, expected })
+        Err(Error::wrong_file(path, "no `config.json`", "the folder of a run, with `config.json` in it"))
     }
 
     fn at(path: PathBuf) -> Self {

@@ -13,7 +13,7 @@ use crate::flat::{self, Flat};
 pub(crate) use position::Position;
 
 /// The state of a run between two steps, except for what is on the device.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RunState {
     /// Finished epochs.
     pub(crate) n_epochs: usize,
@@ -28,8 +28,8 @@ pub(crate) struct RunState {
     pub(crate) n_skipped: u32,
     /// The scaler's count when it was last read.
     pub(crate) skipped_before: u32,
-    /// The watched metric when the model was last validated; NaN before the first time.
-    pub(crate) last_value: f64,
+    /// The watched metric when the model was last validated, unless it is not a number.
+    pub(crate) last_value: Option<f64>,
     /// Whether the model was validated after its last step.
     pub(crate) is_validated: bool,
     /// Steps for which the schedule was planned.
@@ -80,23 +80,7 @@ pub(crate) struct Best {
 
 impl RunState {
     pub(crate) fn new(early_stopping: EarlyStopping) -> Self {
-        Self {
-            n_epochs: 0,
-            n_steps: 0,
-            n_batches: 0,
-            losses: Vec::new(),
-            loss_weights: Vec::new(),
-            n_skipped: 0,
-            skipped_before: 0,
-            last_value: f64::NAN,
-            is_validated: false,
-            schedule_steps: 0,
-            n_log_rows: 0,
-            seconds: 0.0,
-            early_stopping,
-            best: None,
-            kept: Vec::new(),
-        }
+        Self { early_stopping, ..Self::default() }
     }
 
     /// The position of the run.
@@ -173,7 +157,7 @@ impl RunState {
         run.seconds = checkpoint.metadata_if_any("seconds", "a number of seconds")?.unwrap_or(run.seconds);
         let kept = checkpoint.metadata_if_any(KEPT, "epochs and values, such as `3:0.91 4+120:0.9`")?;
         run.kept = kept.map_or_else(Vec::new, |Placement(kept)| kept);
-        run.last_value = checkpoint.metadata(watched, "a number")?;
+        run.last_value = Some(checkpoint.metadata(watched, "a number")?).filter(|value: &f64| !value.is_nan());
         run.n_log_rows = checkpoint.metadata_if_any(LOG_ROWS, "a number of rows")?.unwrap_or(run.n_epochs);
         run.is_validated = checkpoint.metadata_if_any(VALIDATED, "true or false")?.unwrap_or(false);
         if let Some(n_batches) = checkpoint.metadata_if_any("batch", "a number of batches")? {
@@ -189,12 +173,10 @@ impl RunState {
             let at = Position::of(epoch, checkpoint.metadata_if_any(BEST_BATCH, "a batch")?);
             let value = checkpoint.metadata(BEST_VALUE, "a number")?;
             Some(Best::of(checkpoint, at, value, params, best_name)?)
-        } else if run.position() == Position::default() || run.last_value.is_nan() {
-            // Not validated yet.
-            None
         } else {
-            // This is the checkpoint of the best model itself.
-            Some(Best::of(checkpoint, run.position(), run.last_value, params, str::to_owned)?)
+            // This is the checkpoint of the best model itself, or the model is not validated yet.
+            let value = run.last_value.filter(|_| run.position() != Position::default());
+            value.map(|value| Best::of(checkpoint, run.position(), value, params, str::to_owned)).transpose()?
         };
         Ok(run)
     }
@@ -221,7 +203,7 @@ impl RunState {
             Some(format!("it was written after batch {}, within a step of {accumulate} batches", self.n_batches))
         } else if self.n_skipped as usize > self.n_batches {
             Some(format!("{} steps were skipped in {} batches", self.n_skipped, self.n_batches))
-        } else if self.best.is_some() && self.last_value.is_nan() {
+        } else if self.best.is_some() && self.last_value.is_none() {
             Some("the watched metric is not a number".to_owned())
         } else if !(self.n_epochs..=most).contains(&self.n_log_rows) {
             Some(format!("the log of {} epochs has {} rows, expected at least one each", self.n_epochs, self.n_log_rows))
@@ -232,7 +214,7 @@ impl RunState {
         } else {
             None
         };
-        let damaged = |reason| Error::Damaged { path: checkpoint.name().into(), len_bytes: None, reason };
+        let damaged = |reason| Error::damaged(checkpoint.name(), None, reason);
         wrong.map_or(Ok(()), |reason| Err(damaged(reason)))
     }
 

@@ -1,6 +1,5 @@
 use std::ops::ControlFlow;
 
-use brisk_loader::Order;
 use brisk_nn::tensor::program::kernels::STATE_LEN;
 use brisk_nn::tensor::program::{Device, Executable};
 use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Reduction};
@@ -8,7 +7,7 @@ use brisk_nn::{Module, Parameters};
 
 use crate::data_parallel::DataParallel;
 use crate::error::Error;
-use crate::feed::{BatchTensors, CountFrom, Feed, OpenFeed, ResidentRows};
+use crate::feed::{BatchTensors, CountFrom, Feed, OpenFeed};
 use crate::standardisation::Standardisation;
 use crate::task::Task;
 
@@ -53,31 +52,14 @@ pub(crate) struct RecordedScorer<'a> {
 }
 
 impl<'a> Scorer<'a> {
-    /// Records and compiles the evaluation of `model` over rows that are on the device, whose columns are standardised by
-    /// `scale`, with products in any precision.
+    /// Records and compiles the evaluation of `model` over the rows of a feed, resident or streamed, whose columns are
+    /// standardised by `scale`, with products in any precision.
     ///
     /// # Errors
     /// [`Error::Setting`] if the rows are on another device; [`Error::Tensor`] if the model does not take such rows, or the
     /// device has no room.
     #[track_caller]
     pub fn new(
-        device: &Device,
-        model: &dyn Module,
-        params: &Parameters,
-        rows: &ResidentRows,
-        scale: &Standardisation,
-        batch_rows: usize,
-        precision: Precision,
-    ) -> Result<Self, Error> {
-        Self::of_feed(device, model, params, &Feed::of_resident(rows, Order::Sequential, batch_rows), scale, precision)
-    }
-
-    /// The same over the rows of a feed, resident or streamed.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    #[track_caller]
-    pub fn of_feed(
         device: &Device,
         model: &dyn Module,
         params: &Parameters,
@@ -93,7 +75,7 @@ impl<'a> Scorer<'a> {
     /// training.
     ///
     /// # Errors
-    /// As [`of_feed`](Self::of_feed); [`Error::Setting`] if there are fewer rows than replicas; [`Error::Replica`] if replicas
+    /// As [`new`](Self::new); [`Error::Setting`] if there are fewer rows than replicas; [`Error::Replica`] if replicas
     /// have different rows.
     #[track_caller]
     pub fn with_replicas(

@@ -1,11 +1,12 @@
 //! Predictions in two passes: all rows by a model, then the least confident ones by a more expensive module.
 
-use brisk_loader::{RowSource, Rows, Subset};
+use brisk_loader::{Rows, Subset};
 use brisk_nn::Module;
+use brisk_nn::tensor::program::kernels::Interval;
 
 use crate::error::Error;
 use crate::model::{Model, Scores};
-use crate::rows::FeedElement;
+use crate::rows::FeedRows;
 use crate::rows::inspect::failed;
 use crate::task::{Labels, Task, read_labels};
 
@@ -35,7 +36,7 @@ pub struct Selective<T> {
 /// # Ok::<(), brisk_train::Error>(())
 /// ```
 pub fn least_confident(logits: &[f32], n_outputs: usize, share: f64) -> Result<Vec<u32>, Error> {
-    check_share(share)?;
+    Interval::Unit.check("share", share)?;
     if n_outputs == 0 || !logits.len().is_multiple_of(n_outputs) {
         let expected = format!("[n_rows, {n_outputs}], whole rows of at least one logit");
         let error = brisk_nn::Error::Shape { op: "least_confident", arg: "logits", expected, found: vec![logits.len()] };
@@ -48,13 +49,6 @@ pub fn least_confident(logits: &[f32], n_outputs: usize, share: f64) -> Result<V
     rows.truncate((share * doubts.len() as f64).round() as usize);
     rows.sort_unstable();
     Ok(rows)
-}
-
-fn check_share(share: f64) -> Result<(), Error> {
-    if (0.0..=1.0).contains(&share) {
-        return Ok(());
-    }
-    Err(Error::Setting { name: "share", found: share.to_string(), expected: "a share of the rows between 0 and 1".into() })
 }
 
 /// `1 / p - 1` for the probability `p` of the predicted class: the other classes' `e^(l - max)`. Unlike `p`, it distinguishes
@@ -82,13 +76,13 @@ impl<M: Module> Model<M> {
     /// [`Error::Setting`] if `share` is not between 0 and 1; [`Error::Tensor`] if `careful` has a different number of outputs; as
     /// [`predict`](Self::predict).
     #[track_caller]
-    pub fn predict_selectively<S: RowSource<Feature: FeedElement>>(
+    pub fn predict_selectively<S: FeedRows>(
         &self,
         rows: &S,
         careful: &dyn Module,
         share: f64,
     ) -> Result<Selective<Vec<f32>>, Error> {
-        check_share(share)?;
+        Interval::Unit.check("share", share)?;
         let mut outputs = self.predict(rows)?;
         let n_outputs = outputs.len() / rows.n_rows();
         let careful_rows = least_confident(&outputs, n_outputs, share)?;
@@ -145,7 +139,7 @@ impl<M: Module> Model<M> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[track_caller]
-    pub fn evaluate_selectively<S: RowSource<Feature: FeedElement>>(
+    pub fn evaluate_selectively<S: FeedRows>(
         &self,
         task: &dyn Task,
         rows: &S,
@@ -155,9 +149,9 @@ impl<M: Module> Model<M> {
         let is_classification = task.n_labels() == 1 && !matches!(task.labels(), Labels::Numbers | Labels::Mixed);
         if !is_classification {
             let expected = "one whose rows each have one label that is a class, since other predictions have no confidence";
-            return Err(Error::Setting { name: "task", found: format!("{task:?}"), expected: expected.into() });
+            return Err(Error::setting("task", format!("{task:?}"), expected));
         }
-        let labels = read_labels(task, "test", rows)?;
+        let labels = read_labels(&task.label_kinds(), "test", rows)?;
         let Selective { result: outputs, careful_rows } = self.predict_selectively(rows, careful, share)?;
         let loss =
             if outputs.iter().all(|output| output.is_finite()) { self.loss_of(task, &outputs, &labels)? } else { Some(f64::NAN) };

@@ -20,7 +20,7 @@ use crate::nearest::nearest;
 /// [`Error::Io`]; as [`from_toml`].
 pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
     let text = brisk_atomic_file::open_regular_file(path).and_then(std::io::read_to_string);
-    from_toml(&text.map_err(|cause| Error::Io { path: path.to_owned(), action: "read the settings", cause })?)
+    from_toml(&text.map_err(Error::io(path, "read the settings"))?)
 }
 
 /// The settings in the text of a TOML file.
@@ -118,11 +118,7 @@ fn in_text(value: &Value) -> String {
         Value::Null => "none".to_owned(),
         Value::String(text) => text.clone(),
         Value::Array(items) => list(items.iter().map(in_text).collect()),
-        Value::Object(parts) => list(named(parts).collect()),
+        Value::Object(parts) => list(parts.iter().map(|(name, value)| format!("{name} {}", in_text(value))).collect()),
         value => value.to_string(),
     }
-}
-
-fn named(parts: &Map<String, Value>) -> impl Iterator<Item = String> {
-    parts.iter().map(|(name, value)| format!("{name} {}", in_text(value)))
 }

@@ -7,10 +7,11 @@ use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{DType, Persistent};
 use brisk_nn::{FeatureScale, Parameters};
 
+use crate::checkpoint::Checkpoint;
 use crate::error::Error;
 use crate::moments::Moments;
-use crate::rows::FeedElement;
-use crate::rows::inspect::{FINITE_LABEL, column_count, failed, label_count, layout_of, no_rows, source_row, wrong_label};
+use crate::rows::FeedRows;
+use crate::rows::inspect::{FINITE_LABEL, column_count, failed, label_count, layout_of, no_rows, wrong_label};
 use crate::survey::moments_of;
 
 /// Brings columns to mean 0 and variance 1, on the device, when a batch is gathered. Bytes count as 0 to 255.
@@ -22,10 +23,9 @@ pub struct Standardisation {
 }
 
 impl Standardisation {
-    /// The name of the means in checkpoints.
-    pub(crate) const MEAN: &str = "input.mean";
-    /// The name of the inverse standard deviations.
-    pub(crate) const INV_STD: &str = "input.inv_std";
+    /// The names of the means and of the inverse standard deviations in checkpoints.
+    const MEAN: &str = "input.mean";
+    const INV_STD: &str = "input.inv_std";
 
     /// Mean and standard deviation (of the population, as scikit-learn's `StandardScaler`) of each column, in one pass in f64.
     ///
@@ -35,7 +35,7 @@ impl Standardisation {
     /// # Errors
     /// [`Error::RowSet`]; [`Error::Value`] names the first row and column that hold NaN or infinity; [`Error::Rows`] if the
     /// source fails.
-    pub fn of<S: RowSource<Feature: FeedElement>>(name: &'static str, source: &S) -> Result<Self, Error> {
+    pub fn of<S: FeedRows>(name: &'static str, source: &S) -> Result<Self, Error> {
         layout_of(name, source)?;
         if let Some(known) = Self::known(source) {
             return Ok(known);
@@ -64,9 +64,8 @@ impl Standardisation {
         }
         let own: Vec<f32> = all.chunks_exact(n_labels).flat_map(|row| &row[labels.clone()]).copied().collect();
         if let Some(i) = own.iter().position(|label| !label.is_finite()) {
-            let (row, label) = (source_row(source, i / labels.len()), labels.start + i % labels.len());
-            let name = source.names().label(label).map(str::to_owned);
-            return Err(wrong_label(set, (row, (n_labels > 1).then_some(label)), name, own[i], FINITE_LABEL.into()));
+            let place = [i / labels.len(), labels.start + i % labels.len()];
+            return Err(wrong_label(set, source, place, own[i], FINITE_LABEL.into()));
         }
         let mut moments = Moments::new(labels.len());
         moments.add(&own);
@@ -86,6 +85,25 @@ impl Standardisation {
         let buffer = |name, len| Persistent::required(name, DType::F32, len);
         let buffers = [buffer("mean", mean.len()), buffer("inv_std", inv_std.len()), buffer("zero", 1), buffer("one", 1)];
         Self { mean, inv_std, buffers }
+    }
+
+    /// The one in a checkpoint or a file of a model, if it has one.
+    pub(crate) fn in_checkpoint(checkpoint: &Checkpoint) -> Result<Option<Self>, Error> {
+        let Some(mean) = checkpoint.f32_if_any(Self::MEAN)? else { return Ok(None) };
+        let inv_std = checkpoint.f32(Self::INV_STD, &[mean.len()])?.to_vec();
+        Ok(Some(Self::new(mean, inv_std)))
+    }
+
+    /// Adds it.
+    pub(crate) fn insert_into(&self, checkpoint: &mut Checkpoint) -> Result<(), Error> {
+        let n_cols = self.mean.len();
+        checkpoint.insert(Self::MEAN, &[n_cols], self.mean.clone())?;
+        checkpoint.insert(Self::INV_STD, &[n_cols], self.inv_std.clone())
+    }
+
+    /// Whether a tensor of a checkpoint is part of one.
+    pub(crate) fn is_named(name: &str) -> bool {
+        [Self::MEAN, Self::INV_STD].contains(&name)
     }
 
     /// Leaves `n_cols` columns as they are.
@@ -204,7 +222,7 @@ impl Standardisation {
         };
         let trained_on = described(&trained_on, col);
         let found = format!("{found}, for parameters whose newest values were trained on {n_cols} columns, {trained_on}");
-        Err(Error::Setting { name: "standardisation", found, expected: expected.into() })
+        Err(Error::setting("standardisation", found, expected))
     }
 
     /// The columns' means.
@@ -238,12 +256,7 @@ impl Standardisation {
     /// assert_eq!(scale.rows("train", &train, 0..2)?, [-1.0, -1.0, 1.0, 1.0]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn rows<S: RowSource<Feature: FeedElement>>(
-        &self,
-        set: &'static str,
-        source: &S,
-        rows: Range<usize>,
-    ) -> Result<Vec<f32>, Error> {
+    pub fn rows<S: FeedRows>(&self, set: &'static str, source: &S, rows: Range<usize>) -> Result<Vec<f32>, Error> {
         let (n_rows, n_cols) = (rows.len(), source.n_cols());
         if n_cols != self.mean.len() {
             return Err(column_count(set, n_cols, self.mean.len()));

@@ -41,7 +41,7 @@
 mod recording;
 
 use std::cell::Cell;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Deref};
 use std::sync::Arc;
 
 use brisk_nn::tensor::program::kernels::STATE_LEN;
@@ -56,31 +56,6 @@ use crate::gradient_clip::GradientClip;
 use crate::rows::RowNames;
 use crate::standardisation::Standardisation;
 use crate::trainer_config::TrainerConfig;
-
-/// Settings shared by the steps of trainers and of your own loops.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct StepConfig {
-    pub(crate) precision: Precision,
-    pub(crate) scaler: GradScalerConfig,
-    pub(crate) clip: Option<GradientClip>,
-    pub(crate) accumulate: usize,
-    /// Whether each value is checked for being finite.
-    pub(crate) detect_anomaly: bool,
-    /// The seed of random numbers, such as those of dropout.
-    pub(crate) seed: u64,
-    /// Whether the norm of the gradients of each batch is kept.
-    pub(crate) record_grad_norms: bool,
-    /// Batches of an epoch; all batches of the feed if `None`.
-    pub(crate) n_batches: Option<usize>,
-}
-
-impl StepConfig {
-    /// Those of a run, for all batches of an epoch.
-    pub(crate) fn of(config: &TrainerConfig) -> Self {
-        let &TrainerConfig { precision, scaler, clip, accumulate, detect_anomaly, record_grad_norms, seed, .. } = config;
-        Self { precision, scaler, clip, accumulate, detect_anomaly, seed, record_grad_norms, n_batches: None }
-    }
-}
 
 /// The parameters that a step trains, with their optimizer and schedule.
 #[derive(Debug, Clone, Copy)]
@@ -103,19 +78,6 @@ pub(crate) struct Frozen<'a> {
 #[derive(Debug)]
 pub(crate) struct RecordedStep {
     pub(crate) graph: Graph,
-    inputs: Vec<StepInputs>,
-    losses: Persistent,
-    loss_weights: Option<Persistent>,
-    epoch: EpochRows,
-    grad_norms: Option<Persistent>,
-    scaler: GradScaler,
-}
-
-/// The compiled step with its inputs and outputs.
-#[derive(Debug)]
-pub(crate) struct CompiledStep {
-    pub(crate) graph: Graph,
-    pub(crate) executable: Executable,
     /// The inputs of each optimizer. The batch is that of the first.
     pub(crate) inputs: Vec<StepInputs>,
     pub(crate) losses: Persistent,
@@ -128,15 +90,26 @@ pub(crate) struct CompiledStep {
     pub(crate) scaler: GradScaler,
 }
 
-impl RecordedStep {
-    pub(crate) fn compile(self, device: &Device) -> Result<CompiledStep, Error> {
-        let Self { graph, inputs, losses, loss_weights, epoch, grad_norms, scaler } = self;
-        let executable = graph.compile(device)?;
-        Ok(CompiledStep { graph, executable, inputs, losses, loss_weights, epoch, grad_norms, scaler })
+/// The compiled step.
+#[derive(Debug)]
+pub(crate) struct CompiledStep {
+    recorded: RecordedStep,
+    pub(crate) executable: Executable,
+}
+
+impl Deref for CompiledStep {
+    type Target = RecordedStep;
+
+    fn deref(&self) -> &RecordedStep {
+        &self.recorded
     }
 }
 
-impl CompiledStep {
+impl RecordedStep {
+    pub(crate) fn compile(self, device: &Device) -> Result<CompiledStep, Error> {
+        Ok(CompiledStep { executable: self.graph.compile(device)?, recorded: self })
+    }
+
     /// The state of the run: the batch index and the number of steps.
     pub(crate) fn state(&self) -> &Persistent {
         &self.inputs[0].state
@@ -150,10 +123,6 @@ impl CompiledStep {
             None => Ok((0..n_rows).step_by(batch_rows).map(|first| batch_rows.min(n_rows - first) as f32).collect()),
         }
     }
-}
-
-fn refused(op: &'static str, found: String, expected: &'static str) -> Error {
-    Error::Tensor(brisk_nn::Error::Refused { op, found, expected })
 }
 
 /// A training step of your own, for loops that a [`Trainer`](crate::Trainer) does not run: several models, several optimizers,
@@ -250,7 +219,7 @@ pub struct StepBuilder<'s, 'a> {
     device: Device,
     feed: Feed<'a>,
     scale: Standardisation,
-    config: StepConfig,
+    config: TrainerConfig,
     trained: Vec<Trained<'s>>,
     schedules: Vec<Schedule>,
     frozen: Vec<Frozen<'s>>,
@@ -264,7 +233,7 @@ impl<'a> Step<'a> {
             device: device.clone(),
             feed: feed.clone(),
             scale: scale.clone(),
-            config: StepConfig::of(&TrainerConfig::default()),
+            config: TrainerConfig::default(),
             trained: Vec::new(),
             schedules: Vec::new(),
             frozen: Vec::new(),
@@ -301,7 +270,7 @@ impl<'a> Step<'a> {
                 continue;
             };
             let expected = "different steps over one feed or its clones; call `Step::run_epoch` for each of the others";
-            return Err(Error::Setting { name: "steps", found, expected: expected.into() });
+            return Err(Error::setting("steps", found, expected));
         }
         for step in steps {
             step.start_epoch(epoch)?;
@@ -340,7 +309,7 @@ impl<'a> Step<'a> {
         if let (Some(schedule), Some(n_epochs)) = (depends, self.n_epochs.filter(|&n_epochs| epoch >= n_epochs)) {
             let found =
                 format!("epoch {} of {n_epochs}, after which the schedule `{schedule:?}` has no learning rates", epoch + 1);
-            return Err(Error::Setting { name: "epochs", found, expected: "more of them (`StepBuilder::epochs`)".into() });
+            return Err(Error::setting("epochs", found, "more of them (`StepBuilder::epochs`)"));
         }
         self.skipped_before.set(self.step.scaler.report(&self.device)?.n_skipped);
         let n_batches = self.feed.n_batches();
@@ -459,7 +428,7 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
         self
     }
 
-    pub(crate) fn config(mut self, config: StepConfig) -> Self {
+    pub(crate) fn config(mut self, config: TrainerConfig) -> Self {
         self.config = config;
         self
     }
@@ -507,9 +476,8 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
         let Self { device, feed, scale, config, trained, schedules, frozen, n_epochs } = self;
         feed.check_on(&device)?;
         if let (None, Some(schedule)) = (n_epochs, schedules.iter().find(|schedule| schedule.depends_on_length())) {
-            let found = format!("none, for the schedule `{schedule:?}`");
             let expected = "the number of epochs (`StepBuilder::epochs`), on which its learning rates depend";
-            return Err(Error::Setting { name: "epochs", found, expected: expected.into() });
+            return Err(Error::setting("epochs", format!("none, for the schedule `{schedule:?}`"), expected));
         }
         let total_steps = n_epochs.unwrap_or(1) * feed.n_batches().div_ceil(config.accumulate.max(1));
         schedules.iter().try_for_each(|schedule| schedule.check(total_steps))?;
@@ -529,7 +497,7 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
         }
         frozen.iter().try_for_each(|frozen| frozen.params.write_newest(&device))?;
         let trained = trained.iter().map(|trained| trained.params.clone()).collect();
-        let StepConfig { precision, accumulate, .. } = config;
+        let TrainerConfig { precision, accumulate, .. } = config;
         let (skipped_before, features) = (Cell::new(0), scale.features());
         Ok(Step { device, feed, step, schedules, scale, features, precision, trained, accumulate, n_epochs, skipped_before })
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use brisk_loader::{Chunk, Hint, Layout, RowMemory, RowSelection, RowSource};
+use brisk_loader::{Chunk, Hint, Layout, RowMemory, RowSelection};
 use brisk_nn::CategoricalColumn;
 use rayon::prelude::*;
 
@@ -10,9 +10,10 @@ use crate::error::Error;
 use crate::moments::Moments;
 use crate::row_digest::RowDigest;
 use crate::rows::inspect::{
-    all_weights_are_zero, failed, first_non_finite, heavy_weight, is_weight, non_finite, source_row, unknown_code, weight_range,
+    all_weights_are_zero, failed, first_non_finite, first_unknown_code, heavy_weight, is_weight, non_finite, source_row,
+    unknown_code, weight_range,
 };
-use crate::rows::{Features, FeedElement};
+use crate::rows::{Features, FeedElement, FeedRows};
 
 /// The findings of one pass over the rows of a set. Replicas compare rows before any of them refuses its own, so values that
 /// cannot be used are found here and reported by the caller.
@@ -56,19 +57,12 @@ pub(crate) struct Findings {
     pub(crate) weight_sums: Vec<f64>,
     /// The weight of each row, if wanted and rows have weights.
     pub(crate) weights: Vec<f32>,
-    /// The values that cannot be used: at most one of each [kind](Wrong::kind).
+    /// The values that cannot be used: at most one of each kind.
     pub(crate) wrong: Vec<Wrong>,
 }
 
-/// A value that cannot be used.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Wrong {
-    kind: u32,
-    row: u32,
-    column: u32,
-    /// The code, or the bits of the number.
-    value: u32,
-}
+/// A value that cannot be used: its kind, its row, its column, and the code, or the bits of the number.
+type Wrong = [u32; 4];
 
 const NON_FINITE: u32 = 0;
 const CODE: u32 = 1;
@@ -95,7 +89,7 @@ pub(crate) struct Pass<'a, S> {
     pub(crate) n_sections: usize,
 }
 
-impl<'a, S: RowSource<Feature: FeedElement>> Pass<'a, S> {
+impl<'a, S: FeedRows> Pass<'a, S> {
     pub(crate) fn over(set: &'static str, source: &'a S, wanted: &'a Wanted<'a>) -> Self {
         let (layout, block_rows) = (source.layout(), RowDigest::block_rows(source));
         let n_blocks = layout.n_rows.div_ceil(block_rows);
@@ -117,13 +111,13 @@ impl<'a, S: RowSource<Feature: FeedElement>> Pass<'a, S> {
 ///
 /// # Errors
 /// [`Error::Rows`] if the source fails.
-pub(crate) fn moments_of<S: RowSource<Feature: FeedElement>>(set: &'static str, source: &S) -> Result<Moments, Error> {
+pub(crate) fn moments_of<S: FeedRows>(set: &'static str, source: &S) -> Result<Moments, Error> {
     let mut moments = Moments::new(source.n_cols());
     let wanted = Wanted { moments: true, weights: false, columns: &[], batch_rows: 1 };
     let pass = Pass::over(set, source, &wanted);
     for section in (0..pass.n_sections).step_by(BLOCKS_AT_A_TIME) {
         let found = pass.read(section..pass.n_sections.min(section + BLOCKS_AT_A_TIME))?;
-        match found.wrong.iter().find(|wrong| wrong.kind == NON_FINITE) {
+        match found.wrong.iter().find(|[kind, ..]| *kind == NON_FINITE) {
             Some(wrong) => return Err(pass.error(*wrong)),
             None => merge_sections(&mut moments, &found.moments),
         }
@@ -131,7 +125,7 @@ pub(crate) fn moments_of<S: RowSource<Feature: FeedElement>>(set: &'static str, 
     Ok(moments)
 }
 
-impl<S: RowSource<Feature: FeedElement>> Pass<'_, S> {
+impl<S: FeedRows> Pass<'_, S> {
     /// Reads some sections, on all threads of the current rayon pool. Meanwhile the source verifies that its rows have not
     /// changed since they were written.
     ///
@@ -206,7 +200,7 @@ impl<S: RowSource<Feature: FeedElement>> Pass<'_, S> {
             if wanted.moments {
                 moments.add(read.features);
             }
-            Ok((RowDigest::of_block(&read), moments, Wrong::in_rows(&read, layout, wanted)))
+            Ok((RowDigest::of_block(&read), moments, wrong_in(&read, layout, wanted)))
         });
         read.collect()
     }
@@ -215,7 +209,7 @@ impl<S: RowSource<Feature: FeedElement>> Pass<'_, S> {
     pub(crate) fn survey(&self, found: Findings) -> Survey {
         let &Self { set, source, wanted, .. } = self;
         let first = |kinds: &[u32]| {
-            let wrong = found.wrong.iter().filter(|wrong| kinds.contains(&wrong.kind)).min_by_key(|wrong| wrong.row);
+            let wrong = found.wrong.iter().filter(|[kind, ..]| kinds.contains(kind)).min_by_key(|[_, row, ..]| row);
             wrong.map(|wrong| self.error(*wrong))
         };
         let moments = wanted.moments.then(|| {
@@ -235,7 +229,7 @@ impl<S: RowSource<Feature: FeedElement>> Pass<'_, S> {
         }
     }
 
-    fn error(&self, Wrong { kind, row, column, value }: Wrong) -> Error {
+    fn error(&self, [kind, row, column, value]: Wrong) -> Error {
         let &Self { set, source, wanted, .. } = self;
         let (row, column) = (source_row(source, row as usize), column as usize);
         let number = f32::from_bits(value);
@@ -252,7 +246,7 @@ impl Findings {
     /// Keeps the first value of each kind.
     pub(crate) fn note(&mut self, wrong: &[Wrong]) {
         for found in wrong {
-            if self.wrong.iter().all(|wrong| wrong.kind != found.kind) {
+            if self.wrong.iter().all(|wrong| wrong[0] != found[0]) {
                 self.wrong.push(*found);
             }
         }
@@ -268,45 +262,29 @@ fn merge_sections(moments: &mut Moments, of_sections: &[f64]) {
     }
 }
 
-impl Wrong {
-    pub(crate) fn words(self) -> [u32; 4] {
-        [self.kind, self.row, self.column, self.value]
+/// The first value of each kind in a block of rows.
+fn wrong_in<T: FeedElement>(read: &Chunk<'_, T>, layout: &Layout, wanted: &Wanted<'_>) -> Vec<Wrong> {
+    let mut wrong = Vec::new();
+    // Row numbers are `u32`.
+    let mut add = |kind, row: usize, column: usize, value| wrong.push([kind, (read.first + row) as u32, column as u32, value]);
+    if let Features::F32(x) = T::features(read.features)
+        && let Some((at, found)) = first_non_finite(x)
+    {
+        add(NON_FINITE, at / layout.n_cols, at % layout.n_cols, found.to_bits());
     }
-
-    pub(crate) fn of_words([kind, row, column, value]: [u32; 4]) -> Self {
-        Self { kind, row, column, value }
+    // Codes are checked if there is a column for each.
+    let codes = Some(read.categories).filter(|_| wanted.columns.len() == layout.n_categories);
+    if let Some((row, column, code)) = codes.and_then(|codes| first_unknown_code(codes, wanted.columns)) {
+        add(CODE, row, column, code);
     }
-
-    /// The first value of each kind in a block of rows.
-    fn in_rows<T: FeedElement>(read: &Chunk<'_, T>, layout: &Layout, wanted: &Wanted<'_>) -> Vec<Self> {
-        let mut wrong = Vec::new();
-        // Row numbers are `u32`.
-        let mut add = |kind, row: usize, column: usize, value| {
-            wrong.push(Self { kind, row: (read.first + row) as u32, column: column as u32, value });
-        };
-        if let Features::F32(x) = T::features(read.features)
-            && let Some((at, found)) = first_non_finite(x)
-        {
-            add(NON_FINITE, at / layout.n_cols, at % layout.n_cols, found.to_bits());
-        }
-        // Codes are checked if there is a column for each.
-        let n_codes = wanted.columns.len();
-        if n_codes == layout.n_categories && n_codes > 0 {
-            let unknown =
-                |codes: &[u32]| codes.iter().zip(wanted.columns).position(|(&code, column)| code as usize >= column.n_codes);
-            let rows = read.categories.chunks_exact(n_codes).enumerate();
-            let found = rows.into_iter().find_map(|(row, codes)| unknown(codes).map(|column| (row, column, codes[column])));
-            found.into_iter().for_each(|(row, column, code)| add(CODE, row, column, code));
-        }
-        if let Some(row) = read.weights.iter().position(|&weight| !is_weight(weight)) {
-            add(WEIGHT, row, 0, read.weights[row].to_bits());
-        }
-        let largest = wanted.largest_weight(layout.n_rows);
-        if let Some(row) = read.weights.iter().position(|&weight| is_weight(weight) && weight > largest) {
-            add(HEAVY, row, 0, read.weights[row].to_bits());
-        }
-        wrong
+    if let Some(row) = read.weights.iter().position(|&weight| !is_weight(weight)) {
+        add(WEIGHT, row, 0, read.weights[row].to_bits());
     }
+    let largest = wanted.largest_weight(layout.n_rows);
+    if let Some(row) = read.weights.iter().position(|&weight| is_weight(weight) && weight > largest) {
+        add(HEAVY, row, 0, read.weights[row].to_bits());
+    }
+    wrong
 }
 
 impl Wanted<'_> {

@@ -48,7 +48,7 @@ impl Callback for Swa {
             return Ok(());
         }
         let found = format!("epoch {} of a run of {}", self.start_epoch, run.max_epochs);
-        Err(Error::Setting { name: "swa", found, expected: "an epoch of the run to start with, counted from 1".into() })
+        Err(Error::setting("swa", found, "an epoch of the run to start with, counted from 1"))
     }
 
     fn on_validation_end(&mut self, run: &RunView<'_>, validation: &ValidationEnd<'_>) -> Result<ControlFlow<()>, Error> {
@@ -83,8 +83,7 @@ impl Callback for Swa {
     fn on_load_checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<(), Error> {
         if checkpoint.has_metadata(N_MODELS) {
             self.n_models = checkpoint.metadata(N_MODELS, "a number of models")?;
-            let len = checkpoint.tensors().find(|(name, ..)| *name == MEAN).map_or(0, |(_, shape, _)| shape.iter().product());
-            self.mean = checkpoint.f32(MEAN, &[len])?.to_vec();
+            self.mean = checkpoint.f32_if_any(MEAN)?.unwrap_or_default();
         }
         Ok(())
     }

@@ -183,11 +183,11 @@ pub(crate) fn record_loss(task: &dyn Task, outputs: &Tensor, rows: &LabelledRows
 /// Checks one weight for each of `n`.
 fn check_weights(name: &'static str, weights: &[f32], n: usize, expected: &'static str) -> Result<(), Error> {
     if weights.len() != n {
-        return Err(Error::Setting { name, found: format!("{} weights for {n}", weights.len()), expected: expected.into() });
+        return Err(Error::setting(name, format!("{} weights for {n}", weights.len()), expected));
     }
     weights.iter().try_for_each(|&weight| Interval::NonNegative.check(name, weight))?;
     if weights.iter().all(|&weight| weight == 0.0) {
-        return Err(Error::Setting { name, found: format!("{n} weights of 0"), expected: "a weight above 0".into() });
+        return Err(Error::setting(name, format!("{n} weights of 0"), "a weight above 0"));
     }
     Ok(())
 }

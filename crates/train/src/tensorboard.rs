@@ -62,15 +62,11 @@ impl Callback for TensorBoard {
     fn on_fit_start(&mut self, run: &RunView<'_>) -> Result<(), Error> {
         self.events = None;
         let created = if run.is_first { fs::create_dir_all(&self.folder) } else { Ok(()) };
-        created.map_err(|cause| Error::Io { path: self.folder.clone(), action: "create the folder", cause })?;
+        created.map_err(Error::io(&self.folder, "create the folder"))?;
         let is_sharded = run.params.division().is_some_and(|division| division.values == Placement::Sharded);
         if self.histograms_every > 0 && is_sharded {
-            let found = "parameters that are sharded across replicas".to_owned();
-            return Err(Error::Setting {
-                name: "histograms",
-                found,
-                expected: "whole parameters: a ZeRO stage below 3, or 0 histograms".into(),
-            });
+            let found = "parameters that are sharded across replicas";
+            return Err(Error::setting("histograms", found, "whole parameters: a ZeRO stage below 3, or 0 histograms"));
         }
         Ok(())
     }

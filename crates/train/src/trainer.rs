@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use brisk_loader::{Order, RowSource};
+use brisk_loader::Order;
 use brisk_metrics::Scored;
 use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
@@ -25,7 +25,7 @@ use crate::gradient_clip::GradientClip;
 use crate::model::Model;
 use crate::progress::Progress;
 use crate::report_file::{ReportFile, ReportPanels, Unwritten};
-use crate::rows::FeedElement;
+use crate::rows::FeedRows;
 use crate::rows::inspect::check_columns;
 use crate::run_folder::RunFolder;
 use crate::settings::{by_name, json};
@@ -395,7 +395,7 @@ impl<'a> Trainer<'a> {
     /// task, the device has no room, or the settings are invalid; [`Error::Replica`] if replicas differ in rows, model or
     /// settings, or one fails; [`Error::Setting`].
     #[track_caller]
-    pub fn prepare<'r, S, V>(
+    pub fn prepare<'r, S: FeedRows, V: FeedRows>(
         &self,
         trainable: Trainable<'r>,
         task: &dyn Task,
@@ -404,8 +404,6 @@ impl<'a> Trainer<'a> {
     ) -> Result<Training<'r>, Error>
     where
         'a: 'r,
-        S: RowSource<Feature: FeedElement>,
-        V: RowSource<Feature: FeedElement>,
     {
         if let Some(config) = &self.config.optimizer {
             return Err(second_optimizer(config, "no such setting, since `Trainable` has the optimizer"));
@@ -427,9 +425,16 @@ impl<'a> Trainer<'a> {
         &self.config
     }
 
-    /// How rows with labels of `task` reach the device.
-    pub(crate) fn feed_for(&self, task: &dyn Task) -> FeedConfig {
-        FeedConfig { labels: task.labels().dtype(), ..self.feed.clone() }
+    /// How rows with labels of `task` reach the device, and in which order, where no replicas share them.
+    pub(crate) fn feed_for(&self, task: &dyn Task) -> (FeedConfig, Order) {
+        let order = self.feed.order.clone().unwrap_or(Order::Shuffled { seed: self.config.seed });
+        (FeedConfig { labels: task.labels().dtype(), ..self.feed.clone() }, order)
+    }
+
+    /// The settings of a step over all batches of an epoch that only searches for other settings.
+    pub(crate) fn search_settings(&self) -> TrainerConfig {
+        let config = self.config.clone();
+        TrainerConfig { detect_anomaly: false, record_grad_norms: false, limit_train_batches: None, ..config }
     }
 
     /// How columns are standardised, unless by the training rows.
@@ -466,12 +471,13 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// As [`prepare`](Self::prepare) and [`Training::fit`].
     #[track_caller]
-    pub fn fit<M, S, V>(&mut self, model: &mut Model<M>, task: &dyn Task, train: &S, valid: &V) -> Result<FitReport, Error>
-    where
-        M: Module,
-        S: RowSource<Feature: FeedElement>,
-        V: RowSource<Feature: FeedElement>,
-    {
+    pub fn fit<M: Module, S: FeedRows, V: FeedRows>(
+        &mut self,
+        model: &mut Model<M>,
+        task: &dyn Task,
+        train: &S,
+        valid: &V,
+    ) -> Result<FitReport, Error> {
         self.run(model, task, (train, valid), Start::Model)
     }
 
@@ -508,19 +514,14 @@ impl<'a> Trainer<'a> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[track_caller]
-    pub fn resume<M, S, V>(
+    pub fn resume<M: Module, S: FeedRows, V: FeedRows>(
         &mut self,
         model: &mut Model<M>,
         checkpoint: &Checkpoint,
         task: &dyn Task,
         train: &S,
         valid: &V,
-    ) -> Result<FitReport, Error>
-    where
-        M: Module,
-        S: RowSource<Feature: FeedElement>,
-        V: RowSource<Feature: FeedElement>,
-    {
+    ) -> Result<FitReport, Error> {
         self.run(model, task, (train, valid), Start::Checkpoint(checkpoint))
     }
 
@@ -530,19 +531,14 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// As [`resume`](Self::resume) and [`Training::load_checkpoint`].
     #[track_caller]
-    pub fn resume_from<M, S, V>(
+    pub fn resume_from<M: Module, S: FeedRows, V: FeedRows>(
         &mut self,
         model: &mut Model<M>,
         path: impl AsRef<Path>,
         task: &dyn Task,
         train: &S,
         valid: &V,
-    ) -> Result<FitReport, Error>
-    where
-        M: Module,
-        S: RowSource<Feature: FeedElement>,
-        V: RowSource<Feature: FeedElement>,
-    {
+    ) -> Result<FitReport, Error> {
         self.run(model, task, (train, valid), Start::File(path.as_ref()))
     }
 
@@ -562,18 +558,13 @@ impl<'a> Trainer<'a> {
 
     /// Trains `model` with the requested outputs.
     #[track_caller]
-    fn run<M, S, V>(
+    fn run<M: Module, S: FeedRows, V: FeedRows>(
         &mut self,
         model: &mut Model<M>,
         task: &dyn Task,
         (train, valid): (&S, &V),
         start: Start<'_>,
-    ) -> Result<FitReport, Error>
-    where
-        M: Module,
-        S: RowSource<Feature: FeedElement>,
-        V: RowSource<Feature: FeedElement>,
-    {
+    ) -> Result<FitReport, Error> {
         model.params_mut().fetch()?;
         let params = self.replicas.divide(model.params().clone())?;
         let optimizer = self.make_optimizer(&params)?;
@@ -592,10 +583,8 @@ impl<'a> Trainer<'a> {
             training.warnings().iter().for_each(|warning| self.outputs.progress.note(&format!("warning: {warning}")));
         }
         let n_callbacks = self.outputs.callbacks.len();
-        let has_config = self.outputs.config.is_some();
-        if !has_config {
-            self.outputs.config = Some(json(&self.config)?);
-        }
+        let config = self.outputs.config.clone();
+        self.outputs.config = Some(config.clone().map_or_else(|| json(&self.config), Ok)?);
         let unwritten = Unwritten::default();
         if let Some(path) = &self.report {
             let mut settings = self.report_settings.clone();
@@ -615,9 +604,7 @@ impl<'a> Trainer<'a> {
             Start::File(path) => training.load_checkpoint(path).and_then(|checkpoint| resume(&checkpoint)),
         };
         self.outputs.callbacks.truncate(n_callbacks);
-        if !has_config {
-            self.outputs.config = None;
-        }
+        self.outputs.config = config;
         // Of a run that failed, the device has values from before the error.
         model.params().keep_initial();
         let mut report = report?;
@@ -641,5 +628,5 @@ enum Start<'a> {
 }
 
 fn second_optimizer(config: &OptimizerConfig, expected: &'static str) -> Error {
-    Error::Setting { name: "optimizer", found: format!("{config:?} besides another optimizer"), expected: expected.into() }
+    Error::setting("optimizer", format!("{config:?} besides another optimizer"), expected)
 }

@@ -215,11 +215,10 @@ impl TrainerConfig {
             ("ema.first_step", of_ema(|ema| ema.first_step), 1..=MOST, "a step, counted from 1"),
         ];
         if let Some((name, found, _, expected)) = counts.into_iter().find(|(_, found, range, _)| !range.contains(found)) {
-            return Err(Error::Setting { name, found: found.to_string(), expected: expected.into() });
+            return Err(Error::setting(name, found.to_string(), expected));
         }
         if self.max_time.is_some_and(|time| time.is_zero()) {
-            let (found, expected) = ("no time at all".to_owned(), "more than 0 seconds, or no limit");
-            return Err(Error::Setting { name: "max_time", found, expected: expected.into() });
+            return Err(Error::setting("max_time", "no time at all", "more than 0 seconds, or no limit"));
         }
         if let Some(GradientClip::Norm(limit) | GradientClip::Value(limit)) = self.clip {
             Interval::NonNegative.check("clip", limit)?;
@@ -228,6 +227,11 @@ impl TrainerConfig {
             Interval::Unit.check("ema.decay", decay)?;
         }
         self.early_stopping.as_ref().map_or(Ok(()), EarlyStopping::check_settings)
+    }
+
+    /// How many of the `n_batches` batches of an epoch are trained on.
+    pub(crate) fn train_batches(&self, n_batches: usize) -> Result<usize, Error> {
+        self.limit_train_batches.map_or(Ok(n_batches), |limit| limit.of(n_batches))
     }
 
     /// The maximum number of optimizer steps of a run with so many batches per epoch.
@@ -273,12 +277,11 @@ impl Limit {
             Self::Batches(n) => n.min(n_batches),
             Self::Share(share) if (0.0..=1.0).contains(&share) => (n_batches as f64 * share) as usize,
             Self::Share(share) => {
-                return Err(Error::Setting { name, found: share.to_string(), expected: "a share of 0 to 1".into() });
+                return Err(Error::setting(name, share.to_string(), "a share of 0 to 1"));
             }
         };
         if n == 0 && n_batches > 0 {
-            let found = format!("{self:?} of {n_batches} batches, which is none");
-            return Err(Error::Setting { name, found, expected: "at least one batch".into() });
+            return Err(Error::setting(name, format!("{self:?} of {n_batches} batches, which is none"), "at least one batch"));
         }
         Ok(n)
     }
@@ -302,9 +305,7 @@ impl ValidationInterval {
     /// # Errors
     /// [`Error::Setting`] if this is 0, more than an epoch, or a fraction that is not above 0 and at most 1.
     pub fn of(self, n_batches: usize) -> Result<usize, Error> {
-        let refused = |found, expected: &'static str| {
-            Err(Error::Setting { name: "validate_within_epoch", found, expected: expected.into() })
-        };
+        let refused = |found, expected: &'static str| Err(Error::setting("validate_within_epoch", found, expected));
         match self {
             Self::Batches(0) => refused("0 batches".to_owned(), "at least one batch, or nothing for no validation within epochs"),
             Self::Batches(n) if n > n_batches => {

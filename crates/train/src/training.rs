@@ -24,7 +24,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use average::Average;
-use brisk_loader::{Order, RowSource};
+use brisk_loader::Order;
 use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::Device;
 use brisk_nn::{Augment, Optimizer, Parameters};
@@ -44,11 +44,11 @@ use crate::flat::Flat;
 use crate::memory_check::check_memory;
 use crate::row_digest::RowDigest;
 use crate::rows::inspect::{check_category_count, check_columns, check_label_count, column_count, layout_of};
-use crate::rows::{FeedElement, RowLayout, RowNames};
+use crate::rows::{FeedRows, RowLayout, RowNames};
 use crate::scorer::{EVALUATION_ROWS, RecordedScorer, Scorer};
 use crate::settings::{by_name, json};
 use crate::standardisation::Standardisation;
-use crate::step::{CompiledStep, RecordedStep, StepConfig, Trained};
+use crate::step::{CompiledStep, RecordedStep, Trained};
 use crate::survey::Wanted;
 use crate::task::{Task, check_labels};
 use crate::trainable::Trainable;
@@ -111,16 +111,12 @@ pub(crate) struct Setup<'s, 'a> {
 
 impl<'a> Training<'a> {
     #[track_caller]
-    pub(crate) fn new<S, V>(
+    pub(crate) fn new<S: FeedRows, V: FeedRows>(
         setup: Setup<'_, 'a>,
         trainable: Trainable<'a>,
         task: &dyn Task,
         (train, valid): (&'a S, &'a V),
-    ) -> Result<Self, Error>
-    where
-        S: RowSource<Feature: FeedElement>,
-        V: RowSource<Feature: FeedElement>,
-    {
+    ) -> Result<Self, Error> {
         let Setup { device, config, feed, scale, is_scale_kept, augment, replicas } = setup;
         let Trainable { module, params, optimizer } = trainable;
         config.check()?;
@@ -132,11 +128,7 @@ impl<'a> Training<'a> {
         replicas.agree_on_model(params, optimizer)?;
         if let (Some(interval), false) = (config.checkpoint_interval, replicas.is_single()) {
             let expected = "none with replicas, whose clocks differ; use `checkpoint_every`";
-            return Err(Error::Setting {
-                name: "checkpoint_interval",
-                found: format!("{interval:?}"),
-                expected: expected.into(),
-            });
+            return Err(Error::setting("checkpoint_interval", format!("{interval:?}"), expected));
         }
         let average = Average::of(config.ema, params, optimizer)?;
         let averages = average.len_bytes();
@@ -156,8 +148,7 @@ impl<'a> Training<'a> {
         }
         if valid.n_rows() == 0 {
             let found = format!("none of {} rows were held out for validation", train.n_rows());
-            let expected = "some of each class; use more rows, or hold out more of them".into();
-            return Err(Error::RowSet { set: "valid", found, expected });
+            return Err(Error::row_set("valid", found, "some of each class; use more rows, or hold out more of them"));
         }
         layout_of("valid", valid)?;
         let scale = scale.or_else(|| Standardisation::known(train));
@@ -171,8 +162,8 @@ impl<'a> Training<'a> {
         let n_cols = train.n_cols();
         replicas
             .agree_on_digests([("train", train.n_rows(), n_cols, digests[0]), ("valid", valid.n_rows(), n_cols, digests[1])])?;
-        check_labels(task, "train", train, &of_train.labels)?;
-        check_labels(task, "valid", valid, &of_valid.labels)?;
+        check_labels(&task.label_kinds(), "train", train, &of_train.labels)?;
+        check_labels(&task.label_kinds(), "valid", valid, &of_valid.labels)?;
         let mut valid_labels = of_valid.labels;
         let batch_rows = config.batch_rows.min(train.n_rows()).max(1);
         let limit_valid = |limit: Limit| limit.of_setting("limit_valid_batches", valid.n_rows().div_ceil(batch_rows));
@@ -226,15 +217,15 @@ impl<'a> Training<'a> {
         warnings.extend(of_iterates.then_some(Warning::StatisticsOfIterates));
         warnings.extend(of_parts.then(|| Warning::StatisticsOfReplica { n_replicas: replicas.world_size() }));
         let config = TrainerConfig { batch_rows: train.batch_rows(), ..config };
-        let n_batches = config.limit_train_batches.map_or(Ok(train.n_batches()), |limit| limit.of(train.n_batches()))?;
+        let n_batches = config.train_batches(train.n_batches())?;
         let check_interval = config.validate_within_epoch.map(|interval| interval.of(n_batches)).transpose()?;
-        let step_config = StepConfig { n_batches: Some(n_batches), ..StepConfig::of(&config) };
         let trained = [Trained { params, optimizer, ema: average.ema() }];
-        let step = RecordedStep::record(&train, &scale, &step_config, &trained, &[], replicas, |batch, reduction, bound| {
-            let outputs = batch.outputs(module, &bound[0], task);
-            batch.loss(task, &outputs, reduction)
+        let step = RecordedStep::record(&train, &scale, &config, &trained, &[], replicas, |batch, reduction, bound| {
+            batch.task_loss(module, &bound[0], task, reduction)
         })?;
-        let computation = Computation::of(&trainable, task, layout, augment.as_ref(), config.batch_rows)?;
+        // A model may require a multiple of more rows.
+        let computation = Computation::of(&trainable, task, layout, augment.as_ref(), computation::ROWS)
+            .or_else(|_| Computation::of(&trainable, task, layout, augment.as_ref(), config.batch_rows))?;
         // A function is compared by its values.
         let n_steps = config.total_steps(n_batches);
         let rates = (0..n_steps.min(n_batches)).map(|step| config.schedule.rate(step, n_steps));

@@ -1,5 +1,3 @@
-use std::fmt;
-
 use brisk_atomic_file::printable;
 
 use crate::error::phrases::naming;
@@ -10,10 +8,11 @@ use crate::gradient_clip::GradientClip;
 /// Warnings that follow from the settings are known when a trainer is made ([`Training::warnings`](crate::Training::warnings));
 /// those of a run are shown by its [`Progress`](crate::Progress) when they occur. All of them are in its
 /// [report](crate::FitReport::warnings), also in the [file](crate::ReportFile).
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Warning {
     /// The batch size is larger than the number of rows, so that an epoch is one batch of all rows.
+    #[error("the batch size is {batch_rows}, but there are only {n_rows} rows to train on: an epoch is one step")]
     BatchBeyondRows {
         /// Rows per batch, as set.
         batch_rows: usize,
@@ -21,21 +20,41 @@ pub enum Warning {
         n_rows: usize,
     },
     /// Gradients are clipped to less than [`TINY_CLIP`](Self::TINY_CLIP), so that parameters hardly change.
+    #[error(
+        "gradients are clipped to {}",
+        match clip {
+            GradientClip::Norm(limit) => format!("a norm of {limit:e}, which leaves the parameters as they are; usual norms are 0.1 to 10"),
+            GradientClip::Value(limit) => format!("{limit:e}, which leaves the parameters as they are; usual limits are 0.1 to 10"),
+        }
+    )]
     TinyClip {
         /// The limit.
         clip: GradientClip,
     },
     /// Batches are normalised by the statistics of each replica's part, so that the result depends on the number of replicas.
+    #[error(
+        "batch normalisation uses the statistics of each of {n_replicas} replicas' part of a batch, so the result differs from that of one device; `BatchStatistics::OfAll` uses those of the whole batch"
+    )]
     StatisticsOfReplica {
         /// How many replicas there are.
         n_replicas: usize,
     },
     /// The optimizer's average is validated, such as that of [`ScheduleFreeAdamW`](brisk_nn::ScheduleFreeAdamW), with the running
     /// statistics of batch normalisation that belong to the parameters of the steps.
+    #[error(
+        "the optimizer's average is validated with the running statistics of batch normalisation of the parameters that are trained, which differ from its own; layer normalisation, or another optimizer with `TrainerConfig::ema`, has no such difference"
+    )]
     StatisticsOfIterates,
     /// The model keeps the standardisation of the rows that it was trained on before, with which these rows are far from mean 0
     /// and deviation 1. Set [`Trainer::standardisation`](crate::Trainer::standardisation) to that of the rows, or to the model's
     /// own, if that is intended.
+    #[error(
+        "column {column} has mean {} and deviation {}, but the model keeps standardising it by mean {} and deviation {}, those of the rows that it was trained on before; `Trainer::standardisation` with `Standardisation::of(…)` uses those of these rows",
+        of_rows[0],
+        of_rows[1],
+        kept[0],
+        kept[1]
+    )]
     KeptStandardisation {
         /// The first such column.
         column: usize,
@@ -45,16 +64,23 @@ pub enum Warning {
         of_rows: [f32; 2],
     },
     /// The validation rows have weights, which are used in training only.
+    #[error(
+        "the {n_rows} validation rows have weights, which the validation loss and the metrics do not use: each row counts once"
+    )]
     UnusedWeights {
         /// How many validation rows there are.
         n_rows: usize,
     },
     /// The first loss is [`LARGE_LOSS`](Self::LARGE_LOSS) or more.
+    #[error(
+        "the first loss is {loss:e}; look for features, labels or weights of the wrong scale: labels of a regression are not standardised"
+    )]
     LargeLoss {
         /// The loss of the first batch.
         loss: f32,
     },
     /// A metric that does not exist for the validation rows, such as R² of labels that are all the same; the run leaves it out.
+    #[error("`{metric}` is left out: {reason}")]
     UndefinedMetric {
         /// Its name in logs, such as `valid_r2`.
         metric: String,
@@ -63,6 +89,9 @@ pub enum Warning {
     },
     /// The loss on the validation rows is NaN or infinite, for the first time in the run. If the loss of a training step is, the
     /// run ends ([`Error::NonFiniteLoss`](crate::Error::NonFiniteLoss)).
+    #[error(
+        "the validation loss after batch {batch} of epoch {epoch} is {loss}: the model diverges, or its outputs are too large for the loss; lower the learning rate, clip gradients, or find the operation with `TrainerConfig::detect_anomaly`"
+    )]
     NonFiniteValidLoss {
         /// The epoch, from 1.
         epoch: usize,
@@ -73,6 +102,7 @@ pub enum Warning {
     },
     /// A checkpoint, or what belongs to it, could not be copied to the run's [store](crate::Outputs::store), for the first time
     /// or again. It is copied with the next one.
+    #[error("not copied; the next checkpoint tries again: {}", printable(&naming(object, reason)))]
     NotCopied {
         /// The object in the store.
         object: String,
@@ -80,6 +110,10 @@ pub enum Warning {
         reason: String,
     },
     /// At the end of the run, the store does not have its latest checkpoints. Those in the run's folder are complete.
+    #[error(
+        "the run has ended without copies of its latest checkpoints: {}; copy the run's folder before it is lost",
+        printable(&naming(&objects.join(", "), reason))
+    )]
     CopiesMissing {
         /// The objects that are missing, or are older ones.
         objects: Vec<String>,
@@ -87,11 +121,13 @@ pub enum Warning {
         reason: String,
     },
     /// The [report](crate::Trainer::report) could not be written at the end of the run. The model is trained nevertheless.
+    #[error("the report was not written: {}", printable(reason))]
     NoReport {
         /// The error, with the path.
         reason: String,
     },
     /// A setting has no effect on the run, or another one than intended.
+    #[error("`{setting}` has not the intended effect: {reason}")]
     NoEffect {
         /// Its name.
         setting: &'static str,
@@ -99,6 +135,10 @@ pub enum Warning {
         reason: String,
     },
     /// All steps of an epoch were skipped, so that it trained nothing, while the loss scale was reduced.
+    #[error(
+        "epoch {epoch} trained nothing: {} overflowed f16 and were skipped; the loss scale is now {scale:e}",
+        if *n_skipped == 1 { "the only step".to_owned() } else { format!("all {n_skipped} steps") }
+    )]
     NoStepTaken {
         /// The epoch, from 1.
         epoch: usize,
@@ -116,86 +156,6 @@ impl Warning {
 
     /// Losses of a new model are about 1; a loss of this size comes from features, labels or weights of the wrong scale.
     pub const LARGE_LOSS: f32 = 1e10;
-}
-
-impl fmt::Display for Warning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BatchBeyondRows { batch_rows, n_rows } => {
-                write!(f, "the batch size is {batch_rows}, but there are only {n_rows} rows to train on: an epoch is one step")
-            }
-            Self::TinyClip { clip: GradientClip::Norm(limit) } => {
-                write!(
-                    f,
-                    "gradients are clipped to a norm of {limit:e}, which leaves the parameters as they are; usual norms are 0.1 to 10"
-                )
-            }
-            Self::TinyClip { clip: GradientClip::Value(limit) } => {
-                write!(
-                    f,
-                    "gradients are clipped to {limit:e}, which leaves the parameters as they are; usual limits are 0.1 to 10"
-                )
-            }
-            Self::StatisticsOfReplica { n_replicas } => {
-                write!(
-                    f,
-                    "batch normalisation uses the statistics of each of {n_replicas} replicas' part of a batch, so the result differs from that of one device; \
-                     `BatchStatistics::OfAll` uses those of the whole batch"
-                )
-            }
-            Self::StatisticsOfIterates => f.write_str(
-                "the optimizer's average is validated with the running statistics of batch normalisation of the parameters that are trained, which \
-                 differ from its own; layer normalisation, or another optimizer with `TrainerConfig::ema`, has no such difference",
-            ),
-            Self::KeptStandardisation { column, kept: [mean, std], of_rows: [own_mean, own_std] } => {
-                write!(
-                    f,
-                    "column {column} has mean {own_mean} and deviation {own_std}, but the model keeps standardising it by mean {mean} and deviation {std}, those of the \
-                     rows that it was trained on before; `Trainer::standardisation` with `Standardisation::of(…)` uses those of these rows"
-                )
-            }
-            Self::UnusedWeights { n_rows } => {
-                write!(
-                    f,
-                    "the {n_rows} validation rows have weights, which the validation loss and the metrics do not use: each row counts once"
-                )
-            }
-            Self::LargeLoss { loss } => {
-                write!(
-                    f,
-                    "the first loss is {loss:e}; look for features, labels or weights of the wrong scale: labels of a regression are not standardised"
-                )
-            }
-            Self::UndefinedMetric { metric, reason } => write!(f, "`{metric}` is left out: {reason}"),
-            Self::NonFiniteValidLoss { epoch, batch, loss } => {
-                write!(
-                    f,
-                    "the validation loss after batch {batch} of epoch {epoch} is {loss}: the model diverges, or its outputs are too large for the loss; \
-                     lower the learning rate, clip gradients, or find the operation with `TrainerConfig::detect_anomaly`"
-                )
-            }
-            Self::NotCopied { object, reason } => {
-                write!(f, "not copied; the next checkpoint tries again: {}", printable(&naming(object, reason)))
-            }
-            Self::CopiesMissing { objects, reason } => {
-                let problem = naming(&objects.join(", "), reason);
-                write!(
-                    f,
-                    "the run has ended without copies of its latest checkpoints: {}; copy the run's folder before it is lost",
-                    printable(&problem)
-                )
-            }
-            Self::NoReport { reason } => write!(f, "the report was not written: {}", printable(reason)),
-            Self::NoEffect { setting, reason } => write!(f, "`{setting}` has not the intended effect: {reason}"),
-            Self::NoStepTaken { epoch, n_skipped, scale } => {
-                let steps = if *n_skipped == 1 { "the only step".to_owned() } else { format!("all {n_skipped} steps") };
-                write!(
-                    f,
-                    "epoch {epoch} trained nothing: {steps} overflowed f16 and were skipped; the loss scale is now {scale:e}"
-                )
-            }
-        }
-    }
 }
 
 #[cfg(test)]

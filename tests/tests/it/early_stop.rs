@@ -1,10 +1,11 @@
 //! The end of a run, and the weights that it keeps.
 
+use brisk_loader::Order;
 use brisk_nn::Schedule;
 use brisk_nn::tensor::Precision;
 use brisk_train::metrics::roc_auc;
 use brisk_train::{
-    Checkpoint, EarlyStopping, Ended, Error, FitReport, Outputs, ResidentRows, Scorer, StopFlag, StopReason, TrainerConfig,
+    Checkpoint, EarlyStopping, Ended, Error, Feed, FeedConfig, FitReport, Outputs, Scorer, StopFlag, StopReason, TrainerConfig,
     Training,
 };
 
@@ -22,8 +23,8 @@ fn overfitting() -> Setting {
 
 /// The validation AUC of the parameters on the device.
 fn auc_now(ready: &Ready, trainer: &Training<'_>, device: &brisk_program::Device) -> Result<f64, Error> {
-    let rows = ResidentRows::upload(device, "again", &ready.valid)?;
-    let scorer = Scorer::new(device, &ready.model, &ready.params, &rows, trainer.scale(), 64, Precision::F32)?;
+    let rows = Feed::new(device, "again", &ready.valid, Order::Sequential, 64, &FeedConfig::default())?;
+    let scorer = Scorer::new(device, &ready.model, &ready.params, &rows, trainer.scale(), Precision::F32)?;
     Ok(roc_auc(&scorer.scores()?, ready.valid.labels())?)
 }
 

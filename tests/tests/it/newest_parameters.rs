@@ -81,7 +81,7 @@ fn all_readers_have_the_trained_values() -> Result<(), Error> {
     check(&recorded.predict(rows.features(), &[])?, &expected, "a recorded predictor");
 
     let feed = Feed::new(&other, "points", &rows, Order::Sequential, 16, &FeedConfig::default())?;
-    let scorer = Scorer::of_feed(&other, model.module(), model.params(), &feed, &scale, Precision::F32)?;
+    let scorer = Scorer::new(&other, model.module(), model.params(), &feed, &scale, Precision::F32)?;
     scale.write(&other)?;
     check(&scorer.scores()?, &expected, "a scorer on another device");
 
@@ -114,7 +114,7 @@ fn features_in_another_scale_are_refused() -> Result<(), Error> {
     let scores = |model: &Model<Sequential>, scale: &Standardisation| {
         let feed = Feed::new(&device, "points", &rows, Order::Sequential, 16, &FeedConfig::default())?;
         scale.write(&device)?;
-        Scorer::of_feed(&device, model.module(), model.params(), &feed, scale, Precision::F32)?.scores()
+        Scorer::new(&device, model.module(), model.params(), &feed, scale, Precision::F32)?.scores()
     };
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("model.safetensors");

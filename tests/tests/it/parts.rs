@@ -405,7 +405,7 @@ fn rows_of_another_part_are_refused() {
     let ready = Setting::default().ready();
     let scale = Standardisation::none(N_COLS);
     let feed = feed(Shard::parts(1, 2)).expect("a part");
-    let error = Scorer::of_feed(&device, &ready.model, &ready.params, &feed, &scale, Precision::F32).map(drop);
+    let error = Scorer::new(&device, &ready.model, &ready.params, &feed, &scale, Precision::F32).map(drop);
     let error = error.expect_err("it does not read the other part").to_string();
     assert!(error.starts_with("rank: ") && error.contains("rank 1 of 2"), "{error}");
 }
@@ -418,7 +418,7 @@ fn scores_are_in_the_order_of_the_table() -> Result<(), Error> {
     scale.write(&device)?;
     ready.params.write_initial(&device)?;
     let whole = Feed::new(&device, "test", &test, Order::Sequential, 50, &streamed(None))?;
-    let expected = Scorer::of_feed(&device, &ready.model, &ready.params, &whole, &scale, Precision::F32)?.scores()?;
+    let expected = Scorer::new(&device, &ready.model, &ready.params, &whole, &scale, Precision::F32)?.scores()?;
     test.taken();
     for n in [2, 3] {
         let found = run_threads(n, &DataParallelConfig::default(), |replica| {

@@ -152,7 +152,7 @@ fn what_cannot_be_selected_is_refused() {
     let (model, rows) = (Model::new(7, Flattened::new), images());
     let careful = six(&model);
     for (share, found) in [(f64::NAN, "NaN"), (-0.1, "-0.1"), (1.5, "1.5"), (f64::INFINITY, "inf")] {
-        let expected = format!("share: found {found}, expected a share of the rows between 0 and 1");
+        let expected = format!("share: found {found}, expected a number from 0 to 1");
         let task = Classification::of(N_CLASSES);
         let errors = [
             least_confident(&[0.5], 1, share).expect_err("a share"),

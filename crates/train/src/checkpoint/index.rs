@@ -140,12 +140,18 @@ fn folder_and_stem(path: &Path) -> Option<(&Path, &str)> {
     Some((folder, path.file_stem()?.to_str()?))
 }
 
-/// The generation in `STEM-GENERATION-00001-of-00004.safetensors`.
+/// The generation of one of the files of the checkpoint `STEM.safetensors`.
 fn generation_of(stem: &str, name: &str) -> Option<u64> {
-    let numbers = name.strip_prefix(stem)?.strip_prefix('-')?.strip_suffix(".safetensors")?;
-    let [generation, rank, "of", n_ranks] = numbers.split('-').collect::<Vec<_>>()[..] else { return None };
+    stem_and_generation(name).filter(|(found, _)| *found == stem).map(|(_, generation)| generation)
+}
+
+/// The stem and the generation of a file's name if it is one of several of a checkpoint,
+/// `STEM-GENERATION-00001-of-00004.safetensors`.
+pub(crate) fn stem_and_generation(name: &str) -> Option<(&str, u64)> {
+    let mut parts = name.strip_suffix(".safetensors")?.rsplitn(5, '-');
+    let [n_ranks, "of", rank, generation, stem] = [(); 5].map(|()| parts.next().unwrap_or_default()) else { return None };
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    [rank, n_ranks].into_iter().all(is_number).then(|| generation.parse().ok()).flatten()
+    [rank, n_ranks].into_iter().all(is_number).then(|| Some((stem, generation.parse().ok()?))).flatten()
 }
 
 /// Whether a path is that of an index.

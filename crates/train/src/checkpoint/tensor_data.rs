@@ -14,17 +14,9 @@ pub enum TensorData {
 }
 
 impl TensorData {
-    pub(super) const F32_NAME: &str = "f32";
-    pub(super) const U32_NAME: &str = "u32";
-    const I64_NAME: &str = "i64";
-
     /// The number of values.
     pub fn len(&self) -> usize {
-        match self {
-            Self::F32(values) => values.len(),
-            Self::U32(values) => values.len(),
-            Self::I64(values) => values.len(),
-        }
+        self.as_bytes().len() * 8 / self.safetensors_dtype().bitsize()
     }
 
     /// Whether there are no values.
@@ -35,9 +27,9 @@ impl TensorData {
     /// `f32`, `u32` or `i64`.
     pub fn dtype(&self) -> &'static str {
         match self {
-            Self::F32(_) => Self::F32_NAME,
-            Self::U32(_) => Self::U32_NAME,
-            Self::I64(_) => Self::I64_NAME,
+            Self::F32(_) => "f32",
+            Self::U32(_) => "u32",
+            Self::I64(_) => "i64",
         }
     }
 

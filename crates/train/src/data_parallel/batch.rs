@@ -30,7 +30,7 @@ impl DataParallel {
                 let [[rank, world], [my_rank, my_world]] = [read, mine];
                 let found = format!("the part of rank {rank} of {world}, on replica {my_rank} of {my_world}");
                 let expected = "the part of the replica: `Shard::parts(replica.rank(), replica.world_size())`";
-                Err(Error::Setting { name: "rank", found, expected: expected.into() })
+                Err(Error::setting("rank", found, expected))
             }
             _ => Ok(()),
         }

@@ -9,9 +9,9 @@ use brisk_nn::{Bound, DividedBucket, Division, GradScaler, Optimizer, Parameters
 use brisk_replicate::{CommThread, ReduceOp, ZeroStage, buckets};
 
 use super::agreement::{AgreeOnSkip, NormOfAll};
+use super::exchange::{Arrival, Exchange, Operation};
 use super::feedback::Conversion;
-use super::gather::{Gather, Wanted, record};
-use super::scatter::{Arrival, FinishScatter, Scatter, StartScatter};
+use super::gather::{Wanted, record};
 use super::staging::InFlight;
 use super::{DataParallel, Links, OnThread};
 use crate::error::Error;
@@ -34,9 +34,8 @@ impl DataParallel {
         let entries = params.entries().iter().map(|entry| (entry.name.clone(), format!("{:?} f32", entry.shape)));
         self.agree(entries.collect())?;
         // Replicas with the same seed draw the same values, so they need not be sent.
-        let mine = params.initial_fingerprint();
-        let mine = [mine as u32, (mine >> 32) as u32];
-        if self.gathered(mine.to_vec())?.chunks_exact(2).any(|other| other != mine) {
+        let mine = [params.initial_fingerprint()];
+        if self.gathered_lists(&mine)?.iter().any(|other| *other != mine) {
             for id in params.ids_where(|_| true) {
                 let initial = communication.broadcast(params.initial_of(id), 0).wait()?;
                 params.set_initial(id, &initial)?;
@@ -91,14 +90,13 @@ impl DataParallel {
         if params.division().is_none() || !self.is_single() {
             return Ok(());
         }
-        let found = "parameters that are sharded across replicas".to_owned();
-        let expected = "parameters that are whole, or replicas (`with_replicas`) that have the rest";
-        Err(Error::Tensor(brisk_nn::Error::Refused { op: "bind", found, expected }))
+        let found = "parameters that are sharded across replicas";
+        Err(Error::refused("bind", found, "parameters that are whole, or replicas (`with_replicas`) that have the rest"))
     }
 
     /// Checks that parameters and optimizer are for the configured stage.
     pub(super) fn check_division(&self, params: &Parameters, optimizer: &dyn Optimizer) -> Result<(), Error> {
-        let refused = |found: String, expected| Err(Error::Tensor(brisk_nn::Error::Refused { op: "divide", found, expected }));
+        let refused = |found: String, expected| Err(Error::refused("divide", found, expected));
         if params.division() != self.division(params).as_ref() {
             let stage = self.config.zero as usize;
             let found = match params.division() {
@@ -114,50 +112,40 @@ impl DataParallel {
         Ok(())
     }
 
-    /// Records that buckets of gradients are reduced, and that this replica keeps the sums of its own pieces.
-    pub(super) fn scatter_gradients(
+    /// The buckets of gradients, of whose sums this replica keeps its own pieces.
+    pub(super) fn scattered(
         &self,
-        links: &Links,
+        communication: &Arc<CommThread>,
         program: &mut Program,
         (params, division): (&Parameters, &Division),
         bound: &Bound,
         reduce: ReduceOp,
-        state: Option<&Persistent>,
-    ) -> Result<(), brisk_nn::tensor::program::Error> {
+    ) -> Vec<(Slice, Arrival)> {
         let grads = program.persistent(params.grads());
-        let state = state.map(|state| program.persistent(state));
-        // Every replica starts the buckets in the same order, whichever is ready first.
-        let (mut at, mut arrivals) = (0, Vec::with_capacity(division.buckets.len()));
-        for ((DividedBucket { elements, own, piece_len }, state_range), bound) in division.own().zip(bound.buckets()) {
+        let buckets = division.own().zip(bound.buckets()).map(|((DividedBucket { elements, own, piece_len }, state), bound)| {
             let bucket = bound.grads.unwrap_or_else(|| grads.slice(elements.clone()));
-            let written: Vec<Range<usize>> = params.entries().iter().map(|entry| entry.range.clone()).collect();
-            let written = written.into_iter().filter(|range| elements.start <= range.start && range.end <= elements.end);
-            let written = written.map(|range| range.start - elements.start..range.end - elements.start);
-            let written: Vec<_> = written.filter(|range| program.last_write(bucket.slice(range.clone())).is_some()).collect();
-            let scatter = Arc::new(Scatter {
-                links: links.clone(),
-                reduce,
-                conversion: Conversion::new(self.wire(), elements.clone(), piece_len * self.world_size()),
-                piece_len: *piece_len,
-                own_len: own.len(),
+            let ranges = params.entries().iter().map(|entry| &entry.range);
+            let ranges = ranges.filter(|range| elements.start <= range.start && range.end <= elements.end);
+            let ranges = ranges.map(|range| range.start - elements.start..range.end - elements.start);
+            let written: Vec<_> = ranges.filter(|range| program.last_write(bucket.slice(range.clone())).is_some()).collect();
+            let n_sent = piece_len * self.world_size();
+            let exchange = Arc::new(Exchange {
+                links: self.links(communication),
+                operation: Operation::ReduceScatter(reduce, Conversion::new(self.wire(), elements.clone(), n_sent)),
+                n_read: if written.is_empty() { 0 } else { elements.len() },
+                n_sent,
+                n_kept: own.len(),
                 unwritten: between(&written, elements.len()),
+                stop: None,
                 in_flight: InFlight::default(),
             });
-            let start = StartScatter { scatter: scatter.clone(), reads: !written.is_empty(), asks_whether_due: state.is_some() };
-            at = program.last_write(bucket).map_or(at, |last| at.max(last + 1));
-            let args = state.into_iter().chain((!written.is_empty()).then_some(bucket));
-            program.insert_host(at, Arc::new(start), &args.collect::<Vec<_>>())?;
-            at += 1;
             let (within, start) = match division.gradients {
                 Placement::Replicated => (elements.clone(), own.start),
-                Placement::Sharded => (state_range.clone(), state_range.start),
+                Placement::Sharded => (state.clone(), state.start),
             };
-            arrivals.push(Arrival { scatter, within, start });
-        }
-        program.push_host(
-            Arc::new(FinishScatter { links: links.clone(), n: grads.len(), buckets: arrivals, uneven: self.uneven_rule() }),
-            &[grads],
-        )
+            (bucket, Arrival { exchange, within, start })
+        });
+        buckets.collect()
     }
 
     /// Records that all replicas skip a step for which one of them has found a gradient that is not finite; after
@@ -204,7 +192,7 @@ impl DataParallel {
             let wanted = division.buckets.iter().map(|bucket| Wanted {
                 at,
                 gather: self.gather(communication, bucket),
-                own: (!bucket.own.is_empty()).then(|| values.slice(bucket.own.clone())),
+                own: values.slice(bucket.own.clone()),
                 to: values.slice(bucket.elements.clone()),
             });
             record(program, wanted.collect(), state)
@@ -234,19 +222,22 @@ impl DataParallel {
                 let slice = to[bucket].map_or(slices[bucket], |before| program.renewed(before, at));
                 to[bucket] = Some(slice);
                 let (divided, state) = &own[bucket];
-                let own = (!state.is_empty()).then(|| values.slice(state.clone()));
-                wanted.push(Wanted { at, gather: self.gather(communication, divided), own, to: slice });
+                let (gather, own) = (self.gather(communication, divided), values.slice(state.clone()));
+                wanted.push(Wanted { at, gather, own, to: slice });
             }
             record(program, wanted, None)
         });
     }
 
-    fn gather(&self, communication: &Arc<CommThread>, DividedBucket { elements, own, piece_len }: &DividedBucket) -> Gather {
-        Gather {
+    fn gather(&self, communication: &Arc<CommThread>, DividedBucket { elements, own, piece_len }: &DividedBucket) -> Exchange {
+        Exchange {
             links: self.links(communication),
-            len: elements.len(),
-            piece_len: *piece_len,
-            own_len: own.len(),
+            operation: Operation::AllGather,
+            n_read: own.len(),
+            n_sent: *piece_len,
+            n_kept: elements.len(),
+            unwritten: Vec::new(),
+            stop: None,
             in_flight: InFlight::default(),
         }
     }

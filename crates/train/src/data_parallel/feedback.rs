@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::HostStep;
-use brisk_replicate::{Collective, Compressed, Error as ReplicaError, ReduceOp, Wire};
+use brisk_replicate::{Compressed, Wire};
 
 use super::exchange::Start;
-use super::scatter::StartScatter;
 use super::{CheckpointFiles, DataParallel};
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
@@ -32,37 +31,17 @@ impl Conversion {
         self.elements.clone()
     }
 
-    pub(crate) fn all_reduce(
-        &self,
-        collective: &mut dyn Collective,
-        values: &mut [f32],
-        reduce: ReduceOp,
-    ) -> Result<(), ReplicaError> {
-        self.with(|compressed| compressed.all_reduce(collective, values, reduce))
-    }
-
-    pub(crate) fn reduce_scatter(
-        &self,
-        collective: &mut dyn Collective,
-        input: &[f32],
-        shard: &mut [f32],
-        reduce: ReduceOp,
-    ) -> Result<(), ReplicaError> {
-        self.with(|compressed| compressed.reduce_scatter(collective, input, shard, reduce))
-    }
-
     /// The conversions of a program that have rounding errors, in the order in which they are started.
     fn all_of(graph: &Graph) -> Vec<Arc<Self>> {
         let of_step = |step: &Arc<dyn HostStep>| {
             let step: &dyn Any = step.as_ref();
-            let reduced = step.downcast_ref::<Start>().map(Start::conversion);
-            reduced.or_else(|| step.downcast_ref::<StartScatter>().map(|start| &start.scatter.conversion)).cloned()
+            step.downcast_ref::<Start>().and_then(Start::conversion).cloned()
         };
         let all: Vec<Arc<Self>> = graph.with_program(|program| program.host_steps().filter_map(of_step).collect());
         all.into_iter().filter(|conversion| conversion.with(|compressed| compressed.wire() != Wire::F32)).collect()
     }
 
-    fn with<T>(&self, f: impl FnOnce(&mut Compressed) -> T) -> T {
+    pub(crate) fn with<T>(&self, f: impl FnOnce(&mut Compressed) -> T) -> T {
         f(&mut self.compressed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

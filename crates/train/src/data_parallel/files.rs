@@ -188,16 +188,8 @@ impl DataParallel {
 
     /// The text of each replica, by rank.
     pub(crate) fn gather_text(&self, text: String) -> Result<Vec<String>, Error> {
-        let lengths = self.gathered(vec![text.len() as u32])?;
-        let most = lengths.iter().max().map_or(0, |&most| most as usize);
-        if most == 0 {
-            return Ok(vec![String::new(); self.world_size()]);
-        }
-        let mut bytes = text.into_bytes();
-        bytes.resize(most, 0);
-        let all = self.gathered(bytes)?;
-        let texts = all.chunks_exact(most).zip(lengths);
-        Ok(texts.map(|(text, len)| String::from_utf8_lossy(&text[..len as usize]).into_owned()).collect())
+        let texts = self.gathered_lists(text.as_bytes())?;
+        Ok(texts.into_iter().map(|text| String::from_utf8_lossy(&text).into_owned()).collect())
     }
 }
 

@@ -75,21 +75,13 @@ impl DataParallel {
         }
         let host = host_memory::host_id().map_or(0, |id| XxHash3_64::oneshot(id.as_bytes()));
         let available_bytes = mine.available_bytes.map_or(u64::MAX, |bytes| bytes as u64);
-        let mine = [host, mine.needed_bytes as u64, available_bytes].map(|number| [number as u32, (number >> 32) as u32]);
-        let mine = mine.as_flattened();
-        let all = self.gathered(mine.to_vec())?;
-        let here = all.chunks_exact(mine.len()).filter(|other| other[..2] == mine[..2]);
-        let number = |words: &[u32], at: usize| u64::from(words[2 * at + 1]) << 32 | u64::from(words[2 * at]);
-        let none = HostShare { needed_bytes: 0, available_bytes: None, n_replicas: 0 };
-        Ok(here.fold(none, |sum, words| HostShare {
-            needed_bytes: sum.needed_bytes.saturating_add(usize::try_from(number(words, 1)).unwrap_or(usize::MAX)),
-            available_bytes: usize::try_from(number(words, 2))
-                .ok()
-                .filter(|&n| n != usize::MAX)
-                .into_iter()
-                .chain(sum.available_bytes)
-                .min(),
-            n_replicas: sum.n_replicas + 1,
-        }))
+        let all = self.gathered_lists(&[[host, mine.needed_bytes as u64, available_bytes]])?.concat();
+        let here = || all.iter().filter(|[other, ..]| *other == host);
+        let bytes = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        Ok(HostShare {
+            needed_bytes: here().fold(0, |sum, &[_, needed, _]| sum.saturating_add(bytes(needed))),
+            available_bytes: here().map(|&[.., available]| bytes(available)).min().filter(|&n| n != usize::MAX),
+            n_replicas: here().count(),
+        })
     }
 }

@@ -1,14 +1,13 @@
 //! What replicas find out about their rows together, before anything is trained.
 
-use brisk_loader::RowSource;
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 
 use super::DataParallel;
 use crate::error::Error;
 use crate::feed::Feed;
 use crate::row_digest::RowDigest;
-use crate::rows::FeedElement;
-use crate::survey::{Findings, Pass, Survey, Wanted, Wrong};
+use crate::rows::FeedRows;
+use crate::survey::{Findings, Pass, Survey, Wanted};
 
 /// The most bytes that a replica sends at a time; MPI counts in 32 bits.
 pub(super) const PIECE_BYTES: usize = 64 << 20;
@@ -20,12 +19,7 @@ impl DataParallel {
     ///
     /// # Errors
     /// [`Error::Rows`] on all replicas if the source fails on one of them, or its rows are damaged.
-    pub(crate) fn survey<S: RowSource<Feature: FeedElement>>(
-        &self,
-        set: &'static str,
-        source: &S,
-        wanted: &Wanted<'_>,
-    ) -> Result<Survey, Error> {
+    pub(crate) fn survey<S: FeedRows>(&self, set: &'static str, source: &S, wanted: &Wanted<'_>) -> Result<Survey, Error> {
         let pass = Pass::over(set, source, wanted);
         let is_divided = !self.is_single() && self.have_fingerprint(source.fingerprint())?;
         let mine = if is_divided { self.part_of(pass.n_sections) } else { 0..pass.n_sections };
@@ -70,20 +64,20 @@ impl DataParallel {
 
     /// The value, if all replicas have one. An error of one replica is an error of all, so that none waits for another.
     fn all_succeed<T>(&self, set: &'static str, mine: Result<T, Error>) -> Result<T, Error> {
-        let text = mine.as_ref().err().map(ToString::to_string).unwrap_or_default();
-        let texts = self.gathered_lists(text.as_bytes())?;
+        let problem = self.first_problem(mine.as_ref().err().map(ToString::to_string))?;
         let mine = mine?;
-        match texts.iter().enumerate().find(|(_, text)| !text.is_empty()) {
-            None => Ok(mine),
-            Some((rank, text)) => Err(Error::Rows { set, reason: format!("replica {rank}: {}", String::from_utf8_lossy(text)) }),
-        }
+        problem.map_or(Ok(mine), |(rank, text)| Err(Error::Rows { set, reason: format!("replica {rank}: {text}") }))
+    }
+
+    /// The problem of the first replica that has one, and its rank, on all of them.
+    pub(crate) fn first_problem(&self, mine: Option<String>) -> Result<Option<(usize, String)>, Error> {
+        let said = self.gather_text(mine.unwrap_or_default())?;
+        Ok(said.into_iter().enumerate().find(|(_, said)| !said.is_empty()))
     }
 
     /// The findings of all replicas, whose sections are in the order of ranks.
     fn findings_of_all(&self, mine: Findings) -> Result<Findings, Error> {
-        let wrong: Vec<u32> = mine.wrong.iter().flat_map(|wrong| wrong.words()).collect();
-        let wrong = self.gathered_lists(&wrong)?.concat();
-        let (wrong, _) = wrong.as_chunks::<4>();
+        let wrong = self.gathered_lists(&mine.wrong)?.concat();
         let mut all = Findings {
             blocks: self.gathered_lists(&mine.blocks)?.concat(),
             labels: self.gathered_lists(&mine.labels)?.concat(),
@@ -92,7 +86,7 @@ impl DataParallel {
             weights: self.gathered_lists(&mine.weights)?.concat(),
             wrong: Vec::new(),
         };
-        all.note(&wrong.iter().map(|&words| Wrong::of_words(words)).collect::<Vec<_>>());
+        all.note(&wrong);
         Ok(all)
     }
 

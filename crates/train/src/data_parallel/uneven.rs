@@ -105,9 +105,8 @@ impl DataParallel {
     /// `DistributedDataParallel.join`, with the optimizer steps of `ZeroRedundancyOptimizer`.
     pub fn join(&self, step: &Executable, params: &Parameters) -> Result<(), Error> {
         let (Some(uneven), BatchStatistics::OfReplica) = (self.config.uneven, self.config.batch_norm) else {
-            let found = "a replica without batches left".to_owned();
             let expected = "the same number of batches on all replicas; or set what is done with others, and normalise batches by each replica's own statistics";
-            return Err(Error::Setting { name: "uneven", found, expected: expected.into() });
+            return Err(Error::setting("uneven", "a replica without batches left", expected));
         };
         let Some(communication) = &self.communication else { return Ok(()) };
         self.attendance.has_joined.store(true, Ordering::Relaxed);

@@ -74,7 +74,31 @@ struct Step {
 impl StepWaits {
     /// Batches of a step begin together, after these waits by rank since the ones before them began.
     pub(super) fn begin(&self, number: u64, n_batches: usize, now: Instant, by_rank: &[Duration]) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).begin(number, n_batches, now, by_rank);
+        if by_rank.is_empty() {
+            return;
+        }
+        let tally = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        tally.end_batches(by_rank);
+        tally.running = Some(n_batches);
+        if let Some(step) = &mut tally.step {
+            add(&mut step.by_rank, by_rank);
+            // A step may take several batches.
+            if step.number == number {
+                return;
+            }
+        }
+        let before = tally.step.take().filter(|before| before.number + 1 == number);
+        let is_first = before.is_none();
+        if let Some(before) = before.filter(|before| !before.is_first) {
+            let wait = before.by_rank.iter().sum();
+            tally.time += now - before.since;
+            tally.medians.add(wait);
+            if tally.worst.is_none_or(|(worst, ..)| wait > worst) {
+                tally.worst = Some((wait, before.number, largest(&before.by_rank)));
+            }
+            add(&mut tally.by_rank, &before.by_rank);
+        }
+        tally.step = Some(Step { number, since: now, by_rank: vec![Duration::ZERO; by_rank.len()], is_first });
     }
 
     /// The batches have ended, with these waits by rank. Returns the waits of the batches since the last call, from the first on.
@@ -98,33 +122,6 @@ impl StepWaits {
 }
 
 impl Tally {
-    fn begin(&mut self, number: u64, n_batches: usize, now: Instant, by_rank: &[Duration]) {
-        if by_rank.is_empty() {
-            return;
-        }
-        self.end_batches(by_rank);
-        self.running = Some(n_batches);
-        if let Some(step) = &mut self.step {
-            add(&mut step.by_rank, by_rank);
-            // A step may take several batches.
-            if step.number == number {
-                return;
-            }
-        }
-        let before = self.step.take().filter(|before| before.number + 1 == number);
-        let is_first = before.is_none();
-        if let Some(before) = before.filter(|before| !before.is_first) {
-            let wait = before.by_rank.iter().sum();
-            self.time += now - before.since;
-            self.medians.add(wait);
-            if self.worst.is_none_or(|(worst, ..)| wait > worst) {
-                self.worst = Some((wait, before.number, largest(&before.by_rank)));
-            }
-            add(&mut self.by_rank, &before.by_rank);
-        }
-        self.step = Some(Step { number, since: now, by_rank: vec![Duration::ZERO; by_rank.len()], is_first });
-    }
-
     /// The running batches end, after these waits in them. Waits between batches are those of none.
     fn end_batches(&mut self, by_rank: &[Duration]) {
         let (Some(n_batches), Some(ended)) = (self.running.take(), &mut self.ended) else { return };

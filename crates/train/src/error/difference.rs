@@ -74,6 +74,10 @@ pub struct ResumeDifference {
 }
 
 impl ResumeDifference {
+    pub(crate) fn new(mismatch: ResumeMismatch, what: impl Into<String>, [checkpoint, run]: [String; 2]) -> Self {
+        Self { mismatch, what: what.into(), checkpoint, run }
+    }
+
     /// What differs if the schedule was planned for another number of steps, and its rates depend on that. A run that is
     /// [extended](crate::TrainerConfig::extend) keeps the planned rates.
     pub const SCHEDULE_LENGTH: &str = "steps of the schedule";

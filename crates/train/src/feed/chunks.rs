@@ -8,7 +8,7 @@ use brisk_loader::{Ahead, Batching, Loader, Prefetch, RowSource, with_causes};
 use super::table::Chunk;
 use crate::error::Error;
 use crate::rows::inspect::{CheckedValues, check_unchanged};
-use crate::rows::{FeedElement, RowLayout, Sealed};
+use crate::rows::{FeedRows, RowLayout, Sealed};
 
 /// A loader of chunks, with its type erased.
 pub(crate) trait Chunks: fmt::Debug {
@@ -35,7 +35,7 @@ pub(crate) struct SourceChunks<'a, S: RowSource> {
     ahead: Ahead,
 }
 
-impl<'a, S: RowSource<Feature: FeedElement>> SourceChunks<'a, S> {
+impl<'a, S: FeedRows> SourceChunks<'a, S> {
     /// Chunks of `chunk_batches` batches, or of a rank's parts of them; `batching` is in units of chunks.
     pub(crate) fn new(
         set: &'static str,
@@ -56,7 +56,7 @@ impl<S: RowSource> fmt::Debug for SourceChunks<'_, S> {
     }
 }
 
-impl<S: RowSource<Feature: FeedElement>> Chunks for SourceChunks<'_, S> {
+impl<S: FeedRows> Chunks for SourceChunks<'_, S> {
     fn open(&self, f: &mut dyn FnMut(&mut dyn OpenChunks) -> Result<(), Error>) -> Result<(), Error> {
         std::thread::scope(|scope| {
             let prefetch = self.loader.prefetch(scope, self.ahead);
@@ -70,7 +70,7 @@ struct Running<'scope, 'a, S: RowSource> {
     prefetch: Prefetch<'scope, S::Feature>,
 }
 
-impl<S: RowSource<Feature: FeedElement>> OpenChunks for Running<'_, '_, S> {
+impl<S: FeedRows> OpenChunks for Running<'_, '_, S> {
     fn each_chunk(&mut self, epoch: u32, from: usize, f: EachChunk<'_>) -> Result<(), Error> {
         let SourceChunks { set, n_rows, loader, layout, chunk_batches, .. } = self.chunks;
         let source = *loader.source();

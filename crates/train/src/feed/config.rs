@@ -61,15 +61,13 @@ impl FeedConfig {
         let (rank, world) = (self.rank.rank(), self.rank.world());
         if rank >= world || (world > 1 && !self.rank.is_parts()) {
             let expected = "a rank below the number of ranks, each with its part of every batch: `Shard::parts`";
-            let found = format!("rank {rank} of {world}, {:?}", self.rank);
-            return Err(Error::Setting { name: "rank", found, expected: expected.into() });
+            return Err(Error::setting("rank", format!("rank {rank} of {world}, {:?}", self.rank), expected));
         }
         check_batch(batch_rows, world)?;
         match order {
             Order::Lanes(lanes) if lanes.batch_rows as usize != batch_rows => {
-                let found = format!("`{order}`, lanes of batches of {} rows", lanes.batch_rows);
                 let expected = format!("lanes of batches of {batch_rows} rows, as many as `batch_rows`; change one of them");
-                Err(Error::Setting { name: "order", found, expected: expected.into() })
+                Err(Error::setting("order", format!("`{order}`, lanes of batches of {} rows", lanes.batch_rows), expected))
             }
             _ => Ok(()),
         }
@@ -82,8 +80,7 @@ pub(crate) fn check_batch(batch_rows: usize, world_size: usize) -> Result<(), Er
         return Ok(());
     }
     let found = format!("{batch_rows} rows for {world_size} replicas");
-    let expected = "at least one row for each; use larger batches or fewer replicas".into();
-    Err(Error::Setting { name: "batch_rows", found, expected })
+    Err(Error::setting("batch_rows", found, "at least one row for each; use larger batches or fewer replicas"))
 }
 
 /// Whether rows are resident or streamed, and why. Its `Display` is a line for people.

@@ -1,4 +1,4 @@
-use brisk_loader::{Order, RowSource, for_each_chunk};
+use brisk_loader::{Order, for_each_chunk};
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{Graph, Persistent};
 
@@ -6,7 +6,7 @@ use super::table::{BatchTensors, Chunk, DeviceTable, EpochOrder};
 use crate::error::Error;
 use crate::host_memory;
 use crate::rows::inspect::{CheckedValues, failed, layout_of};
-use crate::rows::{FeedElement, RowLayout, Sealed};
+use crate::rows::{FeedRows, RowLayout, Sealed};
 use crate::standardisation::Standardisation;
 
 /// A table that is resident on the device: the recorded step gathers its batches from it, and the host sends nothing.
@@ -27,7 +27,7 @@ impl ResidentRows {
     /// # Errors
     /// [`Error::RowSet`]; [`Error::Value`] names a row and a column that hold NaN or infinity, or a weight that is negative or
     /// not finite; [`Error::Rows`] if the source fails; [`Error::Memory`], [`Error::Tensor`] if the device has no room.
-    pub fn upload<S: RowSource<Feature: FeedElement>>(device: &Device, name: &'static str, source: &S) -> Result<Self, Error> {
+    pub fn upload<S: FeedRows>(device: &Device, name: &'static str, source: &S) -> Result<Self, Error> {
         Self::upload_as(device, name, source, layout_of(name, source)?)
     }
 
@@ -35,7 +35,7 @@ impl ResidentRows {
     ///
     /// # Errors
     /// As [`upload`](Self::upload).
-    pub(crate) fn upload_as<S: RowSource<Feature: FeedElement>>(
+    pub(crate) fn upload_as<S: FeedRows>(
         device: &Device,
         name: &'static str,
         source: &S,
@@ -107,11 +107,7 @@ impl ResidentRows {
     /// # Errors
     /// [`Error::Setting`] for an order that has no kernel; [`Error::Tensor`] if the device has failed.
     pub fn set_order(&self, device: &Device, order: Order, epoch: u32, batch_rows: usize) -> Result<(), Error> {
-        if !is_computed_on_devices(&order) {
-            let (found, expected) =
-                (format!("`{order}` for rows that stay on the device"), "in order or shuffled; or stream them");
-            return Err(Error::Setting { name: "order", found, expected: expected.into() });
-        }
+        check_on_devices(&order)?;
         let n_rows = self.n_rows();
         let shuffle = order.shuffle(n_rows as u32, epoch);
         let order = EpochOrder { epoch, shuffle: shuffle.as_ref(), n_rows, batch_rows, part: 0..batch_rows };
@@ -127,7 +123,14 @@ impl ResidentRows {
     }
 }
 
-/// Whether a kernel computes the order; otherwise the host does.
-pub(crate) fn is_computed_on_devices(order: &Order) -> bool {
-    matches!(order, Order::Sequential | Order::Shuffled { .. })
+/// Checks that a kernel computes the order; otherwise the host does.
+pub(super) fn check_on_devices(order: &Order) -> Result<(), Error> {
+    match order {
+        Order::Sequential | Order::Shuffled { .. } => Ok(()),
+        _ => Err(Error::setting(
+            "order",
+            format!("`{order}` for rows that stay on the device"),
+            "in order or shuffled; or stream them",
+        )),
+    }
 }

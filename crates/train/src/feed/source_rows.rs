@@ -1,8 +1,6 @@
 use std::fmt;
 
-use brisk_loader::RowSource;
-
-use super::FeedElement;
+use super::FeedRows;
 use crate::error::Error;
 use crate::row_digest::RowDigest;
 use crate::rows::RowNames;
@@ -27,7 +25,7 @@ pub(crate) struct SourceRows<'a, S> {
     pub(crate) source: &'a S,
 }
 
-impl<S: RowSource<Feature: FeedElement>> DigestRows for SourceRows<'_, S> {
+impl<S: FeedRows> DigestRows for SourceRows<'_, S> {
     fn set(&self) -> &'static str {
         self.set
     }

@@ -5,7 +5,7 @@ use brisk_loader::Shuffle;
 use brisk_nn::tensor::program::kernels::{ORDER_LEN, order_in_epoch, sequential_order, shuffled_order};
 use brisk_nn::tensor::program::{Device, Upload, Uploads};
 use brisk_nn::tensor::{DType, DeviceBatch, Graph, Mode, Persistent, Reduction, Tensor, Windows};
-use brisk_nn::{Augment, Augmented, BatchSource, MixedLabels};
+use brisk_nn::{Augment, Augmented, BatchSource, Bound, MixedLabels, Module};
 
 use crate::error::Error;
 use crate::error::phrases::count;
@@ -170,17 +170,11 @@ impl DeviceTable {
         if let Some([mean, inv_std]) = self.label_scale.as_ref().filter(|_| first == 0 && !zeros.is_empty()) {
             parts.extend([Upload::new(mean, 0, &zeros), Upload::new(inv_std, 0, &ones)]);
         }
-        if let Some(categories) = &self.categories {
-            add_parts(&mut parts, categories, first, chunk.categories)?;
+        for (table, values) in [(&self.categories, chunk.categories), (&self.ids, chunk.ids)] {
+            table.as_ref().map_or(Ok(()), |table| add_parts(&mut parts, table, first, values))?;
         }
-        if let Some(weights) = &self.weights {
-            add_parts(&mut parts, weights, first, chunk.weights)?;
-        }
-        if let Some(weights) = &self.batch_weights {
-            add_parts(&mut parts, weights, first, chunk.batch_weights)?;
-        }
-        if let Some(ids) = &self.ids {
-            add_parts(&mut parts, ids, first, chunk.ids)?;
+        for (table, values) in [(&self.weights, chunk.weights), (&self.batch_weights, chunk.batch_weights)] {
+            table.as_ref().map_or(Ok(()), |table| add_parts(&mut parts, table, first, values))?;
         }
         Ok(uploads.write(&parts)?)
     }
@@ -300,6 +294,12 @@ impl BatchTensors {
         loss(&self.labels, own) + loss(&partners.labels, of_partners)
     }
 
+    /// Records the loss of `task` for the outputs of `module`.
+    #[track_caller]
+    pub(crate) fn task_loss(&self, module: &dyn Module, params: &Bound, task: &dyn Task, reduction: Reduction) -> Tensor {
+        self.loss(task, &self.outputs(module, params, task), reduction)
+    }
+
     /// The rows as a task's loss takes them, without partners. A loss of your own can [reduce](LabelledRows::reduce) those of its
     /// rows by them.
     pub fn labelled(&self, reduction: Reduction) -> LabelledRows {
@@ -322,7 +322,7 @@ impl BatchTensors {
     /// # Errors
     /// [`Shape`](brisk_nn::Error::Shape) for a different number of columns; as [`forward`](Self::forward).
     #[track_caller]
-    pub(crate) fn outputs(&self, module: &dyn brisk_nn::Module, params: &brisk_nn::Bound, task: &dyn Task) -> Tensor {
+    pub(crate) fn outputs(&self, module: &dyn Module, params: &Bound, task: &dyn Task) -> Tensor {
         let outputs = self.forward(module, params);
         let expected = [self.x.shape()[0], task.n_outputs()];
         let is_of_members =
@@ -342,7 +342,7 @@ impl BatchTensors {
     ///
     /// # Errors
     /// Those of the model, if it does not take such rows.
-    pub fn forward(&self, model: &dyn brisk_nn::Module, params: &brisk_nn::Bound) -> Tensor {
+    pub fn forward(&self, model: &dyn Module, params: &Bound) -> Tensor {
         let (n_categories, expected) = (self.categories.as_ref().map_or(0, |codes| codes.shape()[1]), model.categories().len());
         if n_categories != expected {
             let expected =

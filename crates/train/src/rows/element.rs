@@ -1,4 +1,4 @@
-use brisk_loader::Feature;
+use brisk_loader::{Feature, RowSource};
 use brisk_nn::tensor::DType;
 use bytemuck::Pod;
 
@@ -12,6 +12,11 @@ pub trait FeedElement: Feature + Pod + Into<f32> + Sealed {
     /// The same as a `DType`.
     const DTYPE: DType;
 }
+
+/// A [`RowSource`] whose features can be gathered on a device. Every one with features of these types is.
+pub trait FeedRows: RowSource<Feature: FeedElement> {}
+
+impl<S: RowSource<Feature: FeedElement>> FeedRows for S {}
 
 pub trait Sealed: Sized {
     fn features(values: &[Self]) -> Features<'_>;

@@ -6,13 +6,13 @@ use brisk_loader::{RowSource, with_causes};
 use brisk_nn::tensor::DType;
 use brisk_nn::{CategoricalColumn, Module};
 
-use super::element::FeedElement;
+use super::element::{FeedElement, FeedRows};
 use super::{Features, RowLayout};
 use crate::error::phrases::count;
 use crate::error::{Cell, Error};
 
 /// The layout of `source`'s rows, of which there must be at least one, and no more than row numbers allow.
-pub(crate) fn layout_of<S: RowSource<Feature: FeedElement>>(set: &'static str, source: &S) -> Result<RowLayout, Error> {
+pub(crate) fn layout_of<S: FeedRows>(set: &'static str, source: &S) -> Result<RowLayout, Error> {
     let (n_rows, n_cols) = (source.n_rows(), source.n_cols());
     let (n_labels, n_categories, has_weights) = (source.n_labels(), source.n_categories(), source.has_weights());
     if n_rows == 0 || n_cols + n_categories == 0 || n_rows >= u32::MAX as usize {
@@ -86,11 +86,10 @@ impl<T: FeedElement> CheckedValues<'_, T> {
         layout: RowLayout,
         row_at: impl Fn(usize) -> usize,
     ) -> Result<(), Error> {
-        let row_at = |row| source_row(source, row_at(row));
         if let Features::F32(x) = T::features(self.features)
             && let Some((at, found)) = first_non_finite(x)
         {
-            let (row, column) = (row_at(at / layout.n_cols), at % layout.n_cols);
+            let (row, column) = (source_row(source, row_at(at / layout.n_cols)), at % layout.n_cols);
             return Err(non_finite(set, row, column, source.names().column(column), found));
         }
         // 2^32, the first number that is no u32.
@@ -98,14 +97,12 @@ impl<T: FeedElement> CheckedValues<'_, T> {
         if layout.labels == DType::U32
             && let Some(at) = self.labels.iter().position(|&label| !is_class(label))
         {
-            let label = at % layout.n_labels;
-            let name = source.names().label(label).map(str::to_owned);
             let expected = "the number of a class, from 0; number the classes so, or store labels as f32 (`FeedConfig::labels`)";
-            let place = (row_at(at / layout.n_labels), (layout.n_labels > 1).then_some(label));
-            return Err(wrong_label(set, place, name, self.labels[at], expected.into()));
+            let place = [row_at(at / layout.n_labels), at % layout.n_labels];
+            return Err(wrong_label(set, source, place, self.labels[at], expected.into()));
         }
         match self.weights.iter().position(|&weight| !is_weight(weight)).filter(|_| layout.has_weights) {
-            Some(row) => Err(weight_range(set, row_at(row), self.weights[row])),
+            Some(row) => Err(weight_range(set, source_row(source, row_at(row)), self.weights[row])),
             None => Ok(()),
         }
     }
@@ -125,6 +122,15 @@ pub(crate) fn first_non_finite(x: &[f32]) -> Option<(usize, f32)> {
     x.iter().copied().enumerate().find(|(_, x)| !x.is_finite())
 }
 
+/// The first code that its column does not have: its row, its column, and the code. Rows have a code for each column.
+pub(crate) fn first_unknown_code(codes: &[u32], columns: &[CategoricalColumn]) -> Option<(usize, usize, u32)> {
+    let mut rows = codes.chunks_exact(columns.len().max(1)).enumerate();
+    rows.find_map(|(row, codes)| {
+        let column = codes.iter().zip(columns).position(|(&code, column)| code as usize >= column.n_codes)?;
+        Some((row, column, codes[column]))
+    })
+}
+
 pub(crate) fn failed(set: &'static str, error: &(dyn std::error::Error + 'static)) -> Error {
     Error::Rows { set, reason: with_causes(error) }
 }
@@ -132,7 +138,7 @@ pub(crate) fn failed(set: &'static str, error: &(dyn std::error::Error + 'static
 /// The error for a set that has no rows, neither columns nor categories, or more rows than can be numbered.
 pub(crate) fn no_rows(set: &'static str, n_rows: usize, n_cols: usize) -> Error {
     let found = format!("{n_rows} rows of {}", count(n_cols, "column"));
-    Error::RowSet { set, found, expected: "at least one of each and fewer than 2^32 - 1 rows".into() }
+    Error::row_set(set, found, "at least one of each and fewer than 2^32 - 1 rows")
 }
 
 /// The error for rows that have another number of columns than the training rows, or training rows that have another number than
@@ -157,16 +163,17 @@ pub(crate) fn label_count(set: &'static str, found: usize, expected: usize) -> E
 /// What a label that is a number must be, and what to do.
 pub(crate) const FINITE_LABEL: &str = "a finite number; drop such rows, or choose another label column";
 
-/// The error for a label that the task does not take: its row, and its number where rows have several.
-pub(crate) fn wrong_label(
+/// The error for a label that the task does not take: label `label` of row `row`.
+pub(crate) fn wrong_label<S: RowSource>(
     set: &'static str,
-    (row, label): (usize, Option<usize>),
-    name: Option<String>,
+    source: &S,
+    [row, label]: [usize; 2],
     found: f32,
     expected: Cow<'static, str>,
 ) -> Error {
-    let name = name.map(String::into_boxed_str);
-    Error::Value { set, row, cell: Cell::Label(label), name, found: found.to_string(), expected }
+    let cell = Cell::Label((source.n_labels() > 1).then_some(label));
+    let name = source.names().label(label).map(Into::into);
+    Error::Value { set, row: source_row(source, row), cell, name, found: found.to_string(), expected }
 }
 
 /// The error for a feature that is NaN or infinite.
@@ -186,22 +193,18 @@ pub(crate) fn unknown_code(set: &'static str, row: usize, column: usize, found: 
 
 /// The error for a weight that is not a number of rows.
 pub(crate) fn weight_range(set: &'static str, row: usize, found: f32) -> Error {
-    weight(set, row, found.to_string(), "a finite number, 0 or more".into())
+    let expected = "a finite number, 0 or more".into();
+    Error::Value { set, row, cell: Cell::Weight, name: None, found: found.to_string(), expected }
 }
 
 /// The error for a weight that may make the sum over a batch infinite.
 pub(crate) fn heavy_weight(set: &'static str, row: usize, found: f32, largest: f32, batch_rows: usize) -> Error {
     let expected =
         format!("at most {largest:e} in batches of {batch_rows} rows, whose weights are summed; scale the weights down");
-    weight(set, row, format!("{found:e}"), expected.into())
+    Error::Value { set, row, cell: Cell::Weight, name: None, found: format!("{found:e}"), expected: expected.into() }
 }
 
 /// The error for rows none of which counts.
 pub(crate) fn all_weights_are_zero(set: &'static str, n_rows: usize) -> Error {
-    let expected = "some above 0; leave the weights out, or set some".into();
-    Error::RowSet { set, found: format!("all {n_rows} weights are 0"), expected }
-}
-
-fn weight(set: &'static str, row: usize, found: String, expected: Cow<'static, str>) -> Error {
-    Error::Value { set, row, cell: Cell::Weight, name: None, found, expected }
+    Error::row_set(set, format!("all {n_rows} weights are 0"), "some above 0; leave the weights out, or set some")
 }

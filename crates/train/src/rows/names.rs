@@ -39,7 +39,7 @@ impl RowNames {
         let expected = format!(
             "`{expected}` as in the training rows; import them like the training table (`ColumnOptions::like`, `--like`), or rename what means the same"
         );
-        Err(Error::RowSet { set, found: format!("{kind} {at} is `{found}`"), expected: expected.into() })
+        Err(Error::row_set(set, format!("{kind} {at} is `{found}`"), expected))
     }
 
     /// The first name that differs from the one expected, where both have one.
@@ -81,7 +81,7 @@ pub fn check_encoding(set: &'static str, found: Encoding, expected: Encoding) ->
     let how = if found.is_some() { "converted in another way" } else { "not converted" };
     let expected = "values like those of the model or of the other rows; convert them by the same preprocessing and target, as \
                     `TabularModel::rows` does, or say which encoding they have (`Rows::with_encoding`, `Model::set_encoding`)";
-    Err(Error::RowSet { set, found: format!("{what} that were {how}"), expected: expected.into() })
+    Err(Error::row_set(set, format!("{what} that were {how}"), expected))
 }
 
 fn is_stored(encoding: &Encoding) -> bool {

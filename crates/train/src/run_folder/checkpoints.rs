@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::RunFolder;
 use crate::checkpoint::Checkpoint;
-use crate::checkpoint::index::{Index, files_of};
+use crate::checkpoint::index::{Index, files_of, stem_and_generation};
 use crate::error::Error;
 
 /// The result of [`RunFolder::find_checkpoint`].
@@ -52,14 +52,15 @@ impl RunFolder {
     /// # Errors
     /// [`Error::Io`].
     pub fn best_checkpoints(&self) -> Result<Vec<PathBuf>, Error> {
-        let failed = |cause| Error::Io { path: self.path().to_owned(), action: "list the checkpoints", cause };
+        let failed = Error::io(self.path(), "list the checkpoints");
         let mut found = Vec::new();
-        for entry in fs::read_dir(self.path()).map_err(failed)? {
-            let name = entry.map_err(failed)?.file_name();
+        for entry in fs::read_dir(self.path()).map_err(&failed)? {
+            let name = entry.map_err(&failed)?.file_name();
             let name = name.to_str().unwrap_or_default();
             // A checkpoint of several files is found by its index.
             let name = name.strip_suffix(".index.json").unwrap_or(name);
-            let at = name.strip_prefix("epoch-").filter(|_| name.ends_with(".safetensors") && !is_part(name));
+            let at =
+                name.strip_prefix("epoch-").filter(|_| name.ends_with(".safetensors") && stem_and_generation(name).is_none());
             if let Some((epoch, batch)) = at.and_then(epoch_and_batch) {
                 found.push((epoch, batch, self.path().join(name)));
             }
@@ -89,12 +90,12 @@ impl RunFolder {
         }
         let folder = self.new_subfolder()?;
         let target = |path: &PathBuf| folder.join(path.file_name().expect("each was named in or found in the folder"));
-        let failed = |path: PathBuf, cause| Error::Io { path, action: "move it aside", cause };
+        let action = "move it aside";
         if self.config().exists() {
-            fs::copy(self.config(), target(&self.config())).map_err(|source| failed(self.config(), source))?;
+            fs::copy(self.config(), target(&self.config())).map_err(Error::io(&self.config(), action))?;
         }
         for path in moved {
-            fs::rename(&path, target(&path)).map_err(|source| failed(path, source))?;
+            fs::rename(&path, target(&path)).map_err(Error::io(&path, action))?;
         }
         Ok(Some(folder))
     }
@@ -106,7 +107,7 @@ impl RunFolder {
             match fs::create_dir(&folder) {
                 Ok(()) => return Ok(folder),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
-                Err(cause) => return Err(Error::Io { path: folder, action: "create the folder", cause }),
+                Err(cause) => return Err(Error::io(&folder, "create the folder")(cause)),
             }
         }
     }
@@ -124,13 +125,4 @@ fn epoch_and_batch(name: &str) -> Option<(usize, usize)> {
     let (epoch, rest) = name.split_once('-')?;
     let batch = rest.strip_prefix("batch-").and_then(|rest| rest.split('-').next()?.parse().ok());
     Some((epoch.parse().ok()?, batch.unwrap_or(usize::MAX)))
-}
-
-/// Whether this is the name of one of several files of a checkpoint, such as `best-3-00001-of-00002.safetensors`.
-fn is_part(name: &str) -> bool {
-    let stem = name.trim_end_matches(".safetensors");
-    let mut parts = stem.rsplit('-');
-    let [n_ranks, of, rank] = [parts.next(), parts.next(), parts.next()].map(Option::unwrap_or_default);
-    let is_number = |part: &str| part.len() == 5 && part.bytes().all(|byte| byte.is_ascii_digit());
-    of == "of" && is_number(n_ranks) && is_number(rank)
 }

@@ -95,7 +95,7 @@ impl RunFolder {
         // An index is the last file of its checkpoint.
         for from in files.into_iter().chain(checkpoints) {
             let to = self.path().join(from.file_name().unwrap_or_default());
-            fs::rename(&from, &to).map_err(|cause| Error::Io { path: to, action: "write what was fetched", cause })?;
+            fs::rename(&from, &to).map_err(Error::io(&to, "write what was fetched"))?;
         }
         Ok(parts.map_or(Fetched::Newer, |(_, object)| Fetched::ButParts(object)))
     }
@@ -158,7 +158,7 @@ fn fetch_checkpoint(store: &dyn CheckpointStore, path: &Path) -> Result<Arrived,
         }
     }
     let path = PathBuf::from(store.name_of(&object_of(&index_path)));
-    Err(Error::Damaged { path, len_bytes: None, reason: "some of the files that it lists are missing".to_owned() })
+    Err(Error::damaged(path, None, "some of the files that it lists are missing"))
 }
 
 /// Whether the store has the file, which is then copied.
@@ -179,7 +179,7 @@ impl Arrival {
     fn create(path: PathBuf) -> Result<Self, Error> {
         // Left by a process that was killed.
         drop(fs::remove_dir_all(&path));
-        fs::create_dir(&path).map_err(|cause| Error::Io { path: path.clone(), action: "create the folder", cause })?;
+        fs::create_dir(&path).map_err(Error::io(&path, "create the folder"))?;
         Ok(Self { path })
     }
 }

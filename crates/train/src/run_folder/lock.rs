@@ -33,9 +33,9 @@ impl RunLock {
 
     fn try_take(folder: &Path) -> Result<Self, Error> {
         let path = folder.join("run.lock");
-        let failed = |cause| Error::Io { path: path.clone(), action: "lock the run's folder", cause };
+        let failed = Error::io(&path, "lock the run's folder");
         loop {
-            let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+            let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(&failed)?;
             let is_locked = match file.try_lock() {
                 Ok(()) => true,
                 Err(TryLockError::WouldBlock) => {
@@ -51,12 +51,12 @@ impl RunLock {
             };
             // The previous holder may have removed the file between the opening and the locking: then this lock is on a file that
             // no other process finds.
-            if is_locked && !is_still_at(&file, &path).map_err(failed)? {
+            if is_locked && !is_still_at(&file, &path).map_err(&failed)? {
                 continue;
             }
             let written = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", this_process()));
-            written.map_err(failed)?;
-            return Ok(Self { path, file, is_locked });
+            written.map_err(&failed)?;
+            return Ok(Self { path: path.clone(), file, is_locked });
         }
     }
 }

@@ -6,19 +6,20 @@ use brisk_nn::tensor::{DType, EpochRows, Graph, Persistent, Precision, Reduction
 use brisk_nn::{Accumulate, Bound, GradScaler, GradScalerConfig, Optimizer, Parameters, Placement, StepInputs};
 use brisk_replicate::ReduceOp;
 
-use super::{Frozen, RecordedStep, StepConfig, Trained, refused};
+use super::{Frozen, RecordedStep, Trained};
 use crate::data_parallel::{DataParallel, PartOfBatch};
 use crate::error::Error;
 use crate::feed::{BatchTensors, Feed};
 use crate::gradient_clip::GradientClip;
 use crate::standardisation::Standardisation;
+use crate::trainer_config::TrainerConfig;
 
 /// What the phases share.
 struct Recording<'r> {
     graph: Graph,
     feed: &'r Feed<'r>,
     scale: &'r Standardisation,
-    config: &'r StepConfig,
+    config: &'r TrainerConfig,
     replicas: &'r DataParallel,
     scaler: GradScaler,
     /// The inputs of each optimizer.
@@ -30,13 +31,14 @@ struct Recording<'r> {
 }
 
 impl RecordedStep {
-    /// Records the step over the batches of `feed`. `loss` receives the batch, how losses of rows are reduced, and the
-    /// parameters: those that are trained, then the frozen ones. With replicas, one set of parameters is trained.
+    /// Records the step over the batches of `feed`, within the limit of the settings. `loss` receives the batch, how losses of
+    /// rows are reduced, and the parameters: those that are trained, then the frozen ones. With replicas, one set of parameters
+    /// is trained.
     #[track_caller]
     pub(crate) fn record(
         feed: &Feed<'_>,
         scale: &Standardisation,
-        config: &StepConfig,
+        config: &TrainerConfig,
         trained: &[Trained<'_>],
         frozen: &[Frozen<'_>],
         replicas: &DataParallel,
@@ -52,7 +54,7 @@ impl RecordedStep {
         if !loss.is_failed() && batch.n_readers_of_weights() == n_readers {
             recording.check_unweighted()?;
         }
-        let or_zero = |weight: &Tensor| loss.map2(weight, |loss, weight| is_zero(weight).select(0.0, loss));
+        let or_zero = |weight: &Tensor| loss.map2(weight, |loss, weight| Expr::eq(&weight, 0.0).select(0.0, loss));
         let loss = weight.as_ref().map_or_else(|| loss.clone(), or_zero);
         recording.scaler.backward(&loss)?;
         for ((trained, inputs), bound) in trained.iter().zip(&recording.inputs).zip(&bound) {
@@ -67,19 +69,19 @@ impl<'r> Recording<'r> {
     fn new(
         feed: &'r Feed<'_>,
         scale: &'r Standardisation,
-        config: &'r StepConfig,
+        config: &'r TrainerConfig,
         n_trained: usize,
         replicas: &'r DataParallel,
     ) -> Result<Self, Error> {
         if !(1..=u32::MAX as usize).contains(&config.accumulate) {
             let (found, expected) = (config.accumulate.to_string(), "at least one batch per step, and fewer than 2^32");
-            return Err(Error::Setting { name: "accumulate", found, expected: expected.into() });
+            return Err(Error::setting("accumulate", found, expected));
         }
         if n_trained == 0 {
             let expected = "parameters to train (`StepBuilder::train`)";
-            return Err(refused("step", "a step without parameters".to_owned(), expected));
+            return Err(Error::refused("step", "a step without parameters".to_owned(), expected));
         }
-        let n_batches = config.n_batches.unwrap_or_else(|| feed.n_batches());
+        let n_batches = config.train_batches(feed.n_batches())?;
         let graph = Graph::training("train");
         graph.seed(config.seed);
         // The batch, and the random numbers, are those of the first optimizer's state; the others may skip steps that it does
@@ -117,16 +119,12 @@ impl<'r> Recording<'r> {
         self.epoch.n_rows < self.n_batches * self.epoch.batch_rows
     }
 
-    fn has_weights(&self) -> bool {
-        self.feed.has_weights()
-    }
-
     /// The rows of the batch, or of this replica's part of it, with the weights by which their losses are averaged; and the sum
     /// of the weights of the whole batch, if rows have weights.
     fn batch(&self) -> Result<(BatchTensors, Option<Tensor>), Error> {
         let Self { graph, feed, scale, replicas, inputs, epoch, .. } = self;
         let PartOfBatch { batch, counts, weight } = replicas.record_part(graph, feed, scale, &inputs[0].state, epoch)?;
-        if self.has_padding() || self.has_weights() {
+        if self.has_padding() || feed.has_weights() {
             graph.set_row_weights(&counts, epoch);
         }
         Ok((batch, weight))
@@ -137,14 +135,14 @@ impl<'r> Recording<'r> {
         let EpochRows { n_rows, batch_rows, .. } = self.epoch;
         let found = if self.has_padding() {
             format!("a loss that ignores them, and {n_rows} rows in batches of {batch_rows}, the last of which is padded")
-        } else if self.has_weights() {
+        } else if self.feed.has_weights() {
             "a loss that ignores them, and rows with weights".to_owned()
         } else {
             return Ok(());
         };
         let expected = "a loss weighted by them (`BatchTensors::mean`, `LabelledRows::reduce`), or batches of equal length \
                         (`drop_last`, another batch size) of rows without weights";
-        Err(refused("weights of rows", found, expected))
+        Err(Error::refused("weights of rows", found, expected))
     }
 
     /// Accumulation, exchange between replicas, unscaling, clipping and the step of one optimizer. `weight` is the sum of the
@@ -224,11 +222,6 @@ impl<'r> Recording<'r> {
     }
 }
 
-/// 1 for 0, else 0.
-fn is_zero(weight: Expr) -> Expr {
-    Expr::eq(&weight, 0.0)
-}
-
 /// Checks that an optimizer trains some of the parameters.
 fn check_trains(&Trained { params, optimizer, .. }: &Trained<'_>) -> Result<(), Error> {
     let ids = params.ids_where(|_| true);
@@ -237,7 +230,7 @@ fn check_trains(&Trained { params, optimizer, .. }: &Trained<'_>) -> Result<(), 
     }
     let found = format!("an optimizer that trains none of the {} parameters", ids.len());
     let expected = "groups with some of them, at rates above 0; check the names by which `Parameters::ids_where` chooses them";
-    Err(refused("step", found, expected))
+    Err(Error::refused("step", found, expected))
 }
 
 /// With several batches per step, the recorded step is skipped for all batches but the last.
@@ -246,5 +239,5 @@ fn check_skips(optimizer: &dyn Optimizer) -> Result<(), Error> {
         return Ok(());
     }
     let found = "the optimizer does not say that its steps can be skipped".to_owned();
-    Err(refused("accumulate", found, "an optimizer that does (`Optimizer::skips`), or one batch per step"))
+    Err(Error::refused("accumulate", found, "an optimizer that does (`Optimizer::skips`), or one batch per step"))
 }

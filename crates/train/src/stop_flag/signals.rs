@@ -20,8 +20,8 @@ pub(super) fn flag_of_process() -> Result<StopFlag, Error> {
 
 #[cfg(any(unix, windows))]
 fn refused(signal: &str, reason: &str) -> Error {
-    let expected = "to handle it; have the existing handler call `StopFlag::request` instead".into();
-    Error::Setting { name: "signal", found: format!("{signal}: {reason}"), expected }
+    let expected = "to handle it; have the existing handler call `StopFlag::request` instead";
+    Error::setting("signal", format!("{signal}: {reason}"), expected)
 }
 
 #[cfg(unix)]

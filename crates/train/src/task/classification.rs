@@ -48,8 +48,7 @@ impl Task for Classification {
 
     fn check(&self) -> Result<(), Error> {
         if self.n_classes < 2 {
-            let (found, expected) = (self.n_classes.to_string(), "at least 2 classes");
-            return Err(Error::Setting { name: "n_classes", found, expected: expected.into() });
+            return Err(Error::setting("n_classes", self.n_classes.to_string(), "at least 2 classes"));
         }
         Interval::Unit.check("label_smoothing", self.label_smoothing)?;
         let weights = self.class_weights.as_ref();

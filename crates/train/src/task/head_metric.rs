@@ -17,14 +17,9 @@ pub(super) struct HeadMetric {
 
 impl HeadMetric {
     pub(super) fn new(placed: &Placed<'_>, metric: Box<dyn Metric>) -> Self {
-        let &Placed { head, first_output, first_label } = placed;
-        Self {
-            name: format!("{}_{}", head.name(), metric.name()),
-            metric,
-            outputs: first_output..first_output + head.task().n_outputs(),
-            labels: first_label..first_label + head.task().n_labels(),
-            scale: head.scale().cloned(),
-        }
+        let Placed { head, outputs, labels } = placed;
+        let name = format!("{}_{}", head.name, metric.name());
+        Self { name, metric, outputs: outputs.clone(), labels: labels.clone(), scale: head.scale.clone() }
     }
 
     fn named(&self, error: Error) -> Error {

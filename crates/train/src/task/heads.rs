@@ -1,4 +1,5 @@
 use std::fmt;
+use std::ops::Range;
 
 use brisk_metrics::Metric;
 use brisk_nn::tensor::{DType, Tensor};
@@ -49,17 +50,17 @@ pub struct Heads {
 
 /// A task among [`Heads`].
 pub struct Head {
-    name: String,
+    pub(super) name: String,
     task: Box<dyn Task>,
     weight: f32,
-    scale: Option<Standardisation>,
+    pub(super) scale: Option<Standardisation>,
 }
 
-/// A head with its first output and its first label.
+/// A head with its columns of the outputs and of the labels.
 pub(super) struct Placed<'a> {
     pub(super) head: &'a Head,
-    pub(super) first_output: usize,
-    pub(super) first_label: usize,
+    pub(super) outputs: Range<usize>,
+    pub(super) labels: Range<usize>,
 }
 
 impl fmt::Debug for Head {
@@ -95,18 +96,6 @@ impl Head {
         self
     }
 
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub(super) fn task(&self) -> &dyn Task {
-        &*self.task
-    }
-
-    pub(super) fn scale(&self) -> Option<&Standardisation> {
-        self.scale.as_ref()
-    }
-
     /// What makes it unusable.
     fn fault(&self) -> Option<(String, &'static str)> {
         let (name, n_labels) = (&self.name, self.task.n_labels());
@@ -125,8 +114,8 @@ impl Head {
     }
 
     /// The labels of the batch that are this head's, as its task takes them.
-    fn labels(&self, rows: &LabelledRows, first: usize) -> Tensor {
-        let n_labels = self.task.n_labels();
+    fn labels(&self, rows: &LabelledRows, own: Range<usize>) -> Tensor {
+        let n_labels = own.len();
         if n_labels == 0 {
             return rows.labels.clone();
         }
@@ -134,7 +123,7 @@ impl Head {
             &[n] => rows.labels.reshape(&[n, 1]),
             _ => rows.labels.clone(),
         };
-        let labels = all.narrow(1, first..first + n_labels);
+        let labels = all.narrow(1, own);
         let labels = match &self.scale {
             None => labels,
             Some(scale) => {
@@ -167,18 +156,14 @@ impl Heads {
     /// [`Error::Setting`] if no head has this name; [`Error::Tensor`] if the outputs are not those of whole rows.
     pub fn outputs_of(&self, name: &str, outputs: &[f32]) -> Result<Vec<f32>, Error> {
         let n_outputs = self.n_outputs();
-        let Some(Placed { head, first_output, .. }) = self.placed().find(|placed| placed.head.name == name) else {
-            return Err(Error::Setting {
-                name: "head",
-                found: format!("`{name}`"),
-                expected: "the name of one of the task's heads".into(),
-            });
+        let Some(Placed { head, outputs: own, .. }) = self.placed().find(|placed| placed.head.name == name) else {
+            return Err(Error::setting("head", format!("`{name}`"), "the name of one of the task's heads"));
         };
         if n_outputs == 0 || !outputs.len().is_multiple_of(n_outputs) {
             let (expected, found) = (format!("[n_rows, {n_outputs}], the outputs of all heads"), vec![outputs.len()]);
-            return Err(Error::Tensor(brisk_nn::Error::Shape { op: "outputs_of", arg: "outputs", expected, found }));
+            return Err(Error::shape("outputs_of", "outputs", expected, found));
         }
-        let mut own = columns(outputs, n_outputs, &(first_output..first_output + head.task.n_outputs()));
+        let mut own = columns(outputs, n_outputs, &own);
         restore(head.scale.as_ref(), &mut own);
         Ok(own)
     }
@@ -199,10 +184,9 @@ impl Heads {
 
     fn placed(&self) -> impl Iterator<Item = Placed<'_>> {
         self.heads.iter().scan((0, 0), |(output, label), head| {
-            let placed = Placed { head, first_output: *output, first_label: *label };
-            *output += head.task.n_outputs();
-            *label += head.task.n_labels();
-            Some(placed)
+            let (outputs, labels) = (*output..*output + head.task.n_outputs(), *label..*label + head.task.n_labels());
+            (*output, *label) = (outputs.end, labels.end);
+            Some(Placed { head, outputs, labels })
         })
     }
 }
@@ -222,7 +206,7 @@ impl Task for Heads {
 
     fn check(&self) -> Result<(), Error> {
         if let Some((found, expected)) = self.fault() {
-            return Err(Error::Setting { name: "heads", found, expected: expected.into() });
+            return Err(Error::setting("heads", found, expected));
         }
         self.heads.iter().try_for_each(|head| head.task.check())
     }
@@ -233,10 +217,9 @@ impl Task for Heads {
 
     #[track_caller]
     fn loss(&self, outputs: &Tensor, rows: &LabelledRows) -> Tensor {
-        let losses = self.placed().map(|Placed { head, first_output, first_label }| {
-            let outputs = outputs.narrow(1, first_output..first_output + head.task.n_outputs());
-            let rows = LabelledRows { labels: head.labels(rows, first_label), ..rows.clone() };
-            let loss = super::record_loss(&*head.task, &outputs, &rows).cast(DType::F32);
+        let losses = self.placed().map(|Placed { head, outputs: own, labels }| {
+            let rows = LabelledRows { labels: head.labels(rows, labels), ..rows.clone() };
+            let loss = super::record_loss(&*head.task, &outputs.narrow(1, own), &rows).cast(DType::F32);
             if head.weight == 1.0 { loss } else { loss * head.weight }
         });
         losses.reduce(|sum, loss| sum + loss).unwrap_or_else(|| rows.reduce(&rows.weights))

@@ -1,9 +1,10 @@
+use std::borrow::Cow;
+
 use brisk_loader::{RowSource, labels_of};
 use brisk_nn::tensor::DType;
 
 use crate::error::Error;
-use crate::rows::inspect::{FINITE_LABEL, check_label_count, failed, source_row, wrong_label};
-use crate::task::Task;
+use crate::rows::inspect::{FINITE_LABEL, check_label_count, failed, wrong_label};
 
 /// Which labels rows may have.
 #[non_exhaustive]
@@ -37,15 +38,7 @@ impl Labels {
     /// [`Error::RowLayout`] for a source with several labels per row; [`Error::Value`] name `set` and the first row
     /// with a label that is not allowed; [`Error::Rows`] if the source fails.
     pub fn read<S: RowSource>(self, set: &'static str, source: &S) -> Result<Vec<f32>, Error> {
-        self.read_columns(set, source, 1)
-    }
-
-    /// All labels of `source`, which has `n_labels` per row: `[n_rows, n_labels]`, row-major.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
-    fn read_columns<S: RowSource>(self, set: &'static str, source: &S, n_labels: usize) -> Result<Vec<f32>, Error> {
-        read(&vec![self; n_labels], set, source)
+        read_labels(&[self], set, source)
     }
 
     fn allows(self, label: f32) -> bool {
@@ -56,8 +49,9 @@ impl Labels {
         }
     }
 
-    fn refusal(self, set: &'static str, (row, label): (usize, Option<usize>), name: Option<String>, found: f32) -> Error {
-        let expected = match self {
+    /// What a label must be, and what to do.
+    fn expected(self) -> Cow<'static, str> {
+        match self {
             Self::Binary => "0 or 1; choose another label column, or convert the labels to 0 and 1".into(),
             Self::Classes { n_classes } => format!(
                 "the number of a class, 0 to {}; give the task more classes, number the labels from 0 as `import --first-label` does, or use `Regression` for labels that are not classes",
@@ -65,41 +59,30 @@ impl Labels {
             )
             .into(),
             Self::Numbers | Self::Mixed => FINITE_LABEL.into(),
-        };
-        wrong_label(set, (row, label), name, found, expected)
+        }
     }
 }
 
-/// All labels that `task` takes of `source`: `[n_rows, n_labels]`, row-major.
+/// All labels of `source`, of which each row has these [`kinds`](crate::Task::label_kinds): `[n_rows, n_labels]`, row-major.
 ///
 /// # Errors
 /// As [`Labels::read`].
-pub(crate) fn read_labels<S: RowSource>(task: &dyn Task, set: &'static str, source: &S) -> Result<Vec<f32>, Error> {
-    read(&task.label_kinds(), set, source)
+pub(crate) fn read_labels<S: RowSource>(kinds: &[Labels], set: &'static str, source: &S) -> Result<Vec<f32>, Error> {
+    check_label_count(set, source, kinds.len())?;
+    if kinds.is_empty() {
+        return Ok(Vec::new());
+    }
+    let labels = labels_of(source).map_err(|error| failed(set, &error))?;
+    check_labels(kinds, set, source, &labels)?;
+    Ok(labels)
 }
 
 /// Checks all labels of `source`, given their values.
 ///
 /// # Errors
 /// As [`Labels::read`].
-pub(crate) fn check_labels<S: RowSource>(task: &dyn Task, set: &'static str, source: &S, labels: &[f32]) -> Result<(), Error> {
-    check(&task.label_kinds(), set, source, labels)
-}
-
-fn read<S: RowSource>(kinds: &[Labels], set: &'static str, source: &S) -> Result<Vec<f32>, Error> {
-    check_label_count(set, source, kinds.len())?;
-    if kinds.is_empty() {
-        return Ok(Vec::new());
-    }
-    let labels = labels_of(source).map_err(|error| failed(set, &error))?;
-    check(kinds, set, source, &labels)?;
-    Ok(labels)
-}
-
-fn check<S: RowSource>(kinds: &[Labels], set: &'static str, source: &S, labels: &[f32]) -> Result<(), Error> {
+pub(crate) fn check_labels<S: RowSource>(kinds: &[Labels], set: &'static str, source: &S, labels: &[f32]) -> Result<(), Error> {
     let n_labels = kinds.len();
     let Some(i) = labels.iter().zip(kinds.iter().cycle()).position(|(&label, kind)| !kind.allows(label)) else { return Ok(()) };
-    let label = (n_labels > 1).then_some(i % n_labels);
-    let name = source.names().label(i % n_labels).map(str::to_owned);
-    Err(kinds[i % n_labels].refusal(set, (source_row(source, i / n_labels), label), name, labels[i]))
+    Err(wrong_label(set, source, [i / n_labels, i % n_labels], labels[i], kinds[i % n_labels].expected()))
 }

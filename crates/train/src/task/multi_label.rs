@@ -66,7 +66,7 @@ impl Task for MultiLabel {
 
     fn check(&self) -> Result<(), Error> {
         if self.n_labels == 0 {
-            return Err(Error::Setting { name: "n_labels", found: "0".to_owned(), expected: "at least 1 label".into() });
+            return Err(Error::setting("n_labels", "0", "at least 1 label"));
         }
         let weights = self.pos_weight.as_ref();
         weights.map_or(Ok(()), |weights| check_weights("pos_weight", weights, self.n_labels, "one weight per label"))

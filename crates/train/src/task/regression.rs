@@ -79,7 +79,7 @@ impl Task for Regression {
 
     fn check(&self) -> Result<(), Error> {
         if self.n_targets == 0 {
-            return Err(Error::Setting { name: "targets", found: "0".to_owned(), expected: "at least 1 target".into() });
+            return Err(Error::setting("targets", "0", "at least 1 target"));
         }
         match self.loss {
             RegressionLoss::Huber { delta } => Ok(Interval::Positive.check("delta", delta)?),

@@ -31,11 +31,7 @@ impl Average {
     /// # Errors
     /// [`Error::Setting`] for both, and for an `ema` of parameters that are sharded across replicas.
     pub(super) fn of(ema: Option<EmaConfig>, params: &Parameters, optimizer: &dyn Optimizer) -> Result<Self, Error> {
-        let refused = |found: &str, expected: &'static str| Error::Setting {
-            name: "ema",
-            found: found.to_owned(),
-            expected: expected.into(),
-        };
+        let refused = |found: &str, expected: &'static str| Error::setting("ema", found.to_owned(), expected);
         let graph = Graph::inference("average");
         match (ema, optimizer.record_averaged(&graph, params)) {
             (Some(_), _) if params.division().is_some() => Err(refused(

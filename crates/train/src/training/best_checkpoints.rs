@@ -1,60 +1,48 @@
 //! The best model, and the checkpoints of the best ones.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use brisk_metrics::Direction;
 
-use super::snapshot::Snapshot;
-use super::{Outputs, Training};
+use super::Training;
+use super::epochs::Fit;
 use crate::checkpoint::index::{Index, files_of};
 use crate::error::Error;
 use crate::run_folder::RunFolder;
-use crate::run_state::{Best, Position, RunState};
+use crate::run_state::{Best, Position};
 
 impl Training<'_> {
     /// Keeps this model as the best, and writes its checkpoint.
-    pub(super) fn keep_as_best(
-        &self,
-        run: &mut RunState,
-        value: f64,
-        snapshot: &mut Snapshot,
-        outputs: &mut Outputs,
-    ) -> Result<(), Error> {
-        run.best = Some(Best::read(run.position(), value, self.evaluated_values(snapshot)?, &self.evaluated, &self.device)?);
-        match self.path(outputs, RunFolder::best)? {
-            Some(path) => self.save(self.checkpoint(run, value, snapshot, outputs)?, path, Vec::new(), run, outputs),
+    pub(super) fn keep_as_best(&self, fit: &mut Fit, value: f64) -> Result<(), Error> {
+        let (at, values) = (fit.run.position(), self.evaluated_values(&mut fit.snapshot)?);
+        fit.run.best = Some(Best::read(at, value, values, &self.evaluated, &self.device)?);
+        match self.path(fit.outputs, RunFolder::best)? {
+            Some(path) => self.save(self.checkpoint(fit, value)?, path, Vec::new(), fit),
             None => Ok(()),
         }
     }
 
     /// Writes a checkpoint of this model if it is one of the [best](crate::TrainerConfig::keep_best) so far, and then removes the
     /// one that no longer is.
-    pub(super) fn keep_among_best(
-        &self,
-        run: &mut RunState,
-        value: f64,
-        snapshot: &mut Snapshot,
-        outputs: &mut Outputs,
-    ) -> Result<(), Error> {
-        let at = run.position();
-        let mut ranked = run.kept.clone();
+    pub(super) fn keep_among_best(&self, fit: &mut Fit, value: f64) -> Result<(), Error> {
+        let at = fit.run.position();
+        let mut ranked = fit.run.kept.clone();
         ranked.push((at, value));
         let left_out = left_out(&mut ranked, self.config.keep_best, self.validation.direction());
         if left_out.iter().any(|&(left_out, _)| left_out == at) {
             return Ok(());
         }
-        run.kept = ranked;
+        fit.run.kept = ranked;
         let watched = self.validation.watched();
         let named = |folder: &RunFolder, (at, value): (Position, f64)| match at.batch() {
             None => folder.best_of(at.epoch(), watched, value),
             Some(batch) => folder.best_within(at.epoch(), batch, watched, value),
         };
-        let Some(path) = self.path(outputs, |folder| named(folder, (at, value)))? else { return Ok(()) };
-        let folder = self.folder(outputs);
-        let replaced: Vec<PathBuf> =
-            left_out.into_iter().filter_map(|left_out| folder.map(|folder| named(folder, left_out))).collect();
-        self.save(self.checkpoint(run, value, snapshot, outputs)?, path, replaced, run, outputs)
+        let Some(path) = self.path(fit.outputs, |folder| named(folder, (at, value)))? else { return Ok(()) };
+        let folder = self.folder(fit.outputs);
+        let replaced = left_out.into_iter().filter_map(|left_out| folder.map(|folder| named(folder, left_out))).collect();
+        self.save(self.checkpoint(fit, value)?, path, replaced, fit)
     }
 }
 
@@ -75,7 +63,7 @@ fn left_out(ranked: &mut Vec<(Position, f64)>, n: usize, direction: Direction) -
 pub(super) fn remove(path: &Path) -> Result<(), Error> {
     let parts = files_of(path).into_iter().map(|(_, file)| file);
     for file in parts.chain([Index::path_of(path), path.to_owned()]).filter(|file| file.exists()) {
-        fs::remove_file(&file).map_err(|cause| Error::Io { path: file, action: "remove an older checkpoint", cause })?;
+        fs::remove_file(&file).map_err(Error::io(&file, "remove an older checkpoint"))?;
     }
     Ok(())
 }

@@ -56,10 +56,12 @@ pub(super) struct CheckpointWriter {
     thread: Option<WriterThread>,
 }
 
+type WriteResult = Result<WrittenCheckpoint, Error>;
+
 #[derive(Debug)]
 struct WriterThread {
     due: Sender<DueCheckpoint>,
-    results: Receiver<Result<WrittenCheckpoint, Error>>,
+    results: Receiver<WriteResult>,
     n_pending: usize,
     handle: JoinHandle<()>,
 }
@@ -72,10 +74,7 @@ impl CheckpointWriter {
     pub(super) fn write(&mut self, due: DueCheckpoint) -> Result<(), Error> {
         let thread = match self.thread.take() {
             Some(thread) => thread,
-            None => {
-                let action = "start a thread that writes it";
-                WriterThread::start().map_err(|cause| Error::Io { path: due.path.clone(), action, cause })?
-            }
+            None => WriterThread::start().map_err(Error::io(&due.path, "start a thread that writes it"))?,
         };
         let thread = self.thread.insert(thread);
         thread.n_pending += 1;
@@ -89,12 +88,7 @@ impl CheckpointWriter {
     /// # Errors
     /// Those of writing a checkpoint.
     pub(super) fn written(&mut self) -> Result<Option<WrittenCheckpoint>, Error> {
-        let Some(thread) = self.thread.as_mut().filter(|thread| thread.n_pending > 0) else { return Ok(None) };
-        match thread.results.try_recv() {
-            Err(TryRecvError::Empty) => Ok(None),
-            Err(TryRecvError::Disconnected) => self.after(None),
-            Ok(result) => self.after(Some(result)),
-        }
+        self.next(Receiver::try_recv)
     }
 
     /// The same, waiting for a checkpoint that is still being written; `None` once all are.
@@ -102,23 +96,26 @@ impl CheckpointWriter {
     /// # Errors
     /// Those of writing a checkpoint.
     pub(super) fn wait(&mut self) -> Result<Option<WrittenCheckpoint>, Error> {
-        let Some(thread) = self.thread.as_mut().filter(|thread| thread.n_pending > 0) else { return Ok(None) };
-        let result = thread.results.recv().ok();
-        self.after(result)
+        self.next(|results| results.recv().map_err(|_| TryRecvError::Disconnected))
     }
 
-    /// Counts a result; `None` if the thread has panicked.
-    fn after(&mut self, result: Option<Result<WrittenCheckpoint, Error>>) -> Result<Option<WrittenCheckpoint>, Error> {
-        match (result, self.thread.as_mut()) {
-            (Some(Ok(written)), Some(thread)) => {
+    fn next(
+        &mut self,
+        receive: impl FnOnce(&Receiver<WriteResult>) -> Result<WriteResult, TryRecvError>,
+    ) -> Result<Option<WrittenCheckpoint>, Error> {
+        let Some(thread) = self.thread.as_mut().filter(|thread| thread.n_pending > 0) else { return Ok(None) };
+        match receive(&thread.results) {
+            Err(TryRecvError::Empty) => Ok(None),
+            Ok(Ok(written)) => {
                 thread.n_pending -= 1;
                 Ok(Some(written))
             }
-            (result, _) => {
+            // The thread has ended, without a result if it has panicked.
+            last => {
                 if let Some(Err(panic)) = self.thread.take().map(WriterThread::join) {
                     resume_unwind(panic);
                 }
-                result.transpose()
+                last.ok().transpose()
             }
         }
     }

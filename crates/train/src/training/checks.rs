@@ -6,7 +6,6 @@ use brisk_report::EpochMetrics;
 
 use super::epochs::Fit;
 use super::losses::EpochLosses;
-use super::snapshot::Snapshot;
 use super::{Outputs, Training};
 use crate::callback::{RunView, ValidationEnd};
 use crate::error::Error;
@@ -28,33 +27,27 @@ pub(super) enum When {
 
 impl Training<'_> {
     /// Validates the model after the last complete step, records the result, and keeps the model if it is one of the best.
-    /// Returns the reason to end the run, if there is one, and the snapshot of which checkpoints have been written.
-    pub(super) fn check(
-        &self,
-        fit: &mut Fit<'_, '_>,
-        when: When,
-        losses: &EpochLosses,
-        valid: &mut OpenFeed<'_>,
-    ) -> Result<(Option<Ended>, Snapshot), Error> {
-        let (measured, flow) = self.validate(fit, when, losses, valid)?;
+    /// Returns the reason to end the run, if there is one.
+    pub(super) fn check(&self, fit: &mut Fit, when: When, losses: &EpochLosses) -> Result<Option<Ended>, Error> {
+        let (measured, flow) = self.validate(fit, when, losses)?;
         let value = measured.get(self.validation.watched()).unwrap_or(f64::NAN);
         self.record(fit, when, measured)?;
-        let Fit { run, outputs, .. } = fit;
+        let run = &mut fit.run;
         let stop = run.early_stopping.check(value).filter(|_| self.config.early_stopping.is_some()).map(Ended::Early);
         let stop = stop.filter(|_| run.n_epochs >= self.config.min_epochs).or(flow.is_break().then_some(Ended::Callback));
-        let mut snapshot = self.snapshot(outputs)?;
+        fit.snapshot = self.snapshot(fit.outputs)?;
         // The best checkpoint is written second: a run that is killed in between and resumes from it includes the other.
         if self.config.keep_best > 0 {
-            self.keep_among_best(run, value, &mut snapshot, outputs)?;
+            self.keep_among_best(fit, value)?;
         }
-        if run.is_best(value) {
-            self.keep_as_best(run, value, &mut snapshot, outputs)?;
+        if fit.run.is_best(value) {
+            self.keep_as_best(fit, value)?;
         }
-        Ok((stop, snapshot))
+        Ok(stop)
     }
 
     /// Shows the metrics of an epoch that does not end with a validation, and adds them to the log and the history.
-    pub(super) fn record_unvalidated(&self, fit: &mut Fit<'_, '_>, losses: &EpochLosses) -> Result<(), Error> {
+    pub(super) fn record_unvalidated(&self, fit: &mut Fit, losses: &EpochLosses) -> Result<(), Error> {
         // NaN, except for the training loss.
         let names = self.validation.names().into_iter().map(|name| (name, f64::NAN));
         let mut values: Vec<(String, f64)> = names.collect();
@@ -79,20 +72,14 @@ impl Training<'_> {
     }
 
     /// Evaluates the model on the validation rows, and notifies the callbacks, which may end the run.
-    fn validate(
-        &self,
-        fit: &mut Fit<'_, '_>,
-        when: When,
-        losses: &EpochLosses,
-        valid: &mut OpenFeed<'_>,
-    ) -> Result<(EpochMetrics, ControlFlow<()>), Error> {
+    fn validate(&self, fit: &mut Fit, when: When, losses: &EpochLosses) -> Result<(EpochMetrics, ControlFlow<()>), Error> {
         // Each replica has its own batch statistics; all of them score with those of the first.
         self.replicas.broadcast_buffers(&self.device, self.params)?;
         self.average.update()?;
         if self.average.ema().is_some() {
             self.replicas.broadcast_buffers(&self.device, &self.evaluated)?;
         }
-        let Evaluation { outputs: scores, loss: valid_loss, .. } = self.scorer.evaluate(valid)?;
+        let Evaluation { outputs: scores, loss: valid_loss, .. } = self.scorer.evaluate(fit.valid)?;
         let valid_loss = valid_loss.unwrap_or(f64::NAN);
         let mut values = self.validation.measure(&scores, losses.mean, valid_loss)?;
         values.extend(self.scaling(losses));
@@ -103,8 +90,8 @@ impl Training<'_> {
         }
         let Fit { run, outputs, .. } = fit;
         let value = metrics.get(self.validation.watched()).unwrap_or(f64::NAN);
-        (run.last_value, run.is_validated) = (value, true);
-        let view = RunView { epoch: metrics.epoch, n_steps: run.n_steps, ..self.view() };
+        (run.last_value, run.is_validated) = (Some(value).filter(|value| !value.is_nan()), true);
+        let view = self.view_at(metrics.epoch, run.n_steps);
         let end = ValidationEnd {
             metrics: &metrics,
             outputs: &scores,
@@ -146,7 +133,7 @@ impl Training<'_> {
     }
 
     /// Shows metrics, and adds them to the log and the history.
-    fn record(&self, fit: &mut Fit<'_, '_>, when: When, measured: EpochMetrics) -> Result<(), Error> {
+    fn record(&self, fit: &mut Fit, when: When, measured: EpochMetrics) -> Result<(), Error> {
         let Self { config, n_batches, .. } = self;
         let metrics: Vec<(&str, f64)> = measured.values.iter().map(|(name, value)| (name.as_str(), *value)).collect();
         let is_shown = |name: &str| fit.run.is_validated || !self.validation.is_of_validation(name);
@@ -168,7 +155,7 @@ impl Training<'_> {
         Ok(())
     }
 
-    fn measured(&self, fit: &Fit<'_, '_>, values: Vec<(String, f64)>) -> EpochMetrics {
+    fn measured(&self, fit: &Fit, values: Vec<(String, f64)>) -> EpochMetrics {
         let at = fit.run.position();
         EpochMetrics { epoch: at.epoch(), batch: at.batch().unwrap_or(self.n_batches), values }
     }

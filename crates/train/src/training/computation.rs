@@ -1,5 +1,6 @@
 //! What a run computes, as it is recorded, for checkpoints and replicas to compare: so a setting cannot be left out of a list.
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 
 use brisk_nn::tensor::{DType, Graph, Persistent, Reduction};
@@ -8,10 +9,10 @@ use twox_hash::XxHash3_64;
 
 use crate::data_parallel::DataParallel;
 use crate::error::Error;
-use crate::feed::Feed;
+use crate::feed::{BatchTensors, Feed};
 use crate::rows::RowLayout;
 use crate::standardisation::Standardisation;
-use crate::step::{RecordedStep, StepConfig, Trained};
+use crate::step::{RecordedStep, Trained};
 use crate::task::Task;
 use crate::trainable::Trainable;
 use crate::trainer_config::TrainerConfig;
@@ -29,7 +30,7 @@ pub(super) struct Computation {
 
 /// Rows of a batch, and of the table they are gathered from. The same for all runs, so that the size of a batch is compared as a
 /// setting.
-const ROWS: usize = 64;
+pub(super) const ROWS: usize = 64;
 
 const EVALUATION: &str = "computed_evaluation";
 const STEP: &str = "computed_step";
@@ -51,87 +52,52 @@ impl Computation {
         augment: Option<&Rc<dyn Augment + '_>>,
         batch_rows: usize,
     ) -> Result<Vec<Self>, Error> {
-        // A model may require a multiple of more rows.
-        Self::of_batches(trainable, task, layout, augment, ROWS)
-            .or_else(|_| Self::of_batches(trainable, task, layout, augment, batch_rows))
-    }
-
-    /// Whether other parts are part of it, so that it differs where they do.
-    pub(super) fn has_others(&self) -> bool {
-        [EVALUATION, STEP].contains(&self.key)
-    }
-
-    /// The part for replicas to compare.
-    pub(super) fn described(&self) -> (String, String) {
-        (self.what.to_owned(), self.value.lines().next().unwrap_or_default().to_owned())
-    }
-
-    #[track_caller]
-    fn of_batches(
-        trainable: &Trainable<'_>,
-        task: &dyn Task,
-        layout: RowLayout,
-        augment: Option<&Rc<dyn Augment + '_>>,
-        batch_rows: usize,
-    ) -> Result<Vec<Self>, Error> {
         let Trainable { module, params, optimizer } = *trainable;
         let params_of_all = params.undivided();
         let scale = Standardisation::none(layout.n_cols);
         let plain = Feed::recorded_only(layout, batch_rows);
         let augmented = augment.map_or_else(|| plain.clone(), |augment| plain.clone().augmented(augment.clone()));
         let state = Graph::state_buffer();
-        let listing = |graph: Graph| graph.check().map(|()| graph.listing());
-
-        let graph = Graph::training("augmentation");
-        augmented.record(&graph, &scale, &state);
-        let augmentation = listing(graph)?;
-
-        let graph = Graph::training("batch");
-        plain.record(&graph, &scale, &state);
-        let batch = listing(graph)?;
+        // What `record` records of a batch in a graph, together with the batch.
+        let listing = |graph: Graph, feed: &Feed<'_>, record: &dyn Fn(&Graph, BatchTensors)| {
+            record(&graph, feed.record(&graph, &scale, &state));
+            graph.check().map(|()| graph.listing())
+        };
+        let augmentation = listing(Graph::training("augmentation"), &augmented, &|_, _| {})?;
+        let batch = listing(Graph::training("batch"), &plain, &|_, _| {})?;
         let after_batch = |listing: String| listing.strip_prefix(&batch).map_or(listing.clone(), str::to_owned);
 
-        let graph = Graph::training("model");
-        let batch = plain.record(&graph, &scale, &state);
-        let outputs = batch.outputs(module, &params_of_all.bind(&graph), task);
-        let (dtype, shape) = (outputs.dtype(), outputs.shape().to_vec());
-        let model = after_batch(listing(graph)?);
-
+        let found = OnceCell::new();
+        let model = listing(Graph::training("model"), &plain, &|graph, batch| {
+            let outputs = batch.outputs(module, &params_of_all.bind(graph), task);
+            found.get_or_init(|| (outputs.dtype(), outputs.shape().to_vec()));
+        });
+        let (model, (dtype, shape)) = (after_batch(model?), found.into_inner().expect("it was recorded"));
         let loss_by = |reduction| {
-            let graph = Graph::training("loss");
-            let batch = plain.record(&graph, &scale, &state);
-            let outputs = Persistent::new("outputs", dtype, shape.iter().product());
-            batch.loss(task, &graph.tensor(&outputs, &shape), reduction);
-            listing(graph).map(after_batch)
+            let record = |graph: &Graph, batch: BatchTensors| {
+                let outputs = Persistent::new("outputs", dtype, shape.iter().product());
+                batch.loss(task, &graph.tensor(&outputs, &shape), reduction);
+            };
+            listing(Graph::training("loss"), &plain, &record).map(after_batch)
         };
         let loss = loss_by(Reduction::Mean)?;
         if loss == loss_by(Reduction::Sum)? {
             let found = format!("a loss of the task {task:?} that is the same for `Reduction::Mean` and `Reduction::Sum`");
             let expected = "one that follows `LabelledRows::reduction`, as `LabelledRows::reduce` does: validation and replicas add up sums, steps take means";
-            return Err(Error::Tensor(brisk_nn::Error::Refused { op: "loss", found, expected }));
+            return Err(Error::refused("loss", found, expected));
         }
 
-        let graph = Graph::inference("evaluate");
-        let batch = plain.record(&graph, &scale, &state);
-        let outputs = batch.outputs(module, &params_of_all.bind(&graph), task);
-        batch.loss(task, &outputs, Reduction::Sum);
-        let evaluation = listing(graph)?;
+        let evaluation = listing(Graph::inference("evaluate"), &plain, &|graph, batch| {
+            batch.task_loss(module, &params_of_all.bind(graph), task, Reduction::Sum);
+        })?;
 
         // The whole step, which also has the backward pass. Its settings are compared by name.
-        let config = StepConfig { n_batches: Some(1), ..StepConfig::of(&TrainerConfig::default()) };
+        let config = TrainerConfig::default();
         let trained = [Trained { params: &params_of_all, optimizer: &NoStep(optimizer), ema: None }];
-        let step = RecordedStep::record(
-            &augmented,
-            &scale,
-            &config,
-            &trained,
-            &[],
-            DataParallel::single(),
-            |batch, reduction, bound| {
-                let outputs = batch.outputs(module, &bound[0], task);
-                batch.loss(task, &outputs, reduction)
-            },
-        )?;
+        let replicas = DataParallel::single();
+        let step = RecordedStep::record(&augmented, &scale, &config, &trained, &[], replicas, |batch, reduction, bound| {
+            batch.task_loss(module, &bound[0], task, reduction)
+        })?;
         let step = step.graph.listing();
 
         let parts = [
@@ -143,6 +109,16 @@ impl Computation {
             (STEP, "training step", step),
         ];
         Ok(parts.into_iter().map(|(key, what, text)| Self { key, what, value: value_of(&text) }).collect())
+    }
+
+    /// Whether other parts are part of it, so that it differs where they do.
+    pub(super) fn has_others(&self) -> bool {
+        [EVALUATION, STEP].contains(&self.key)
+    }
+
+    /// The part for replicas to compare.
+    pub(super) fn described(&self) -> (String, String) {
+        (self.what.to_owned(), self.value.lines().next().unwrap_or_default().to_owned())
     }
 }
 

@@ -34,16 +34,14 @@ impl Training<'_> {
         }
         let Some(store) = outputs.store.clone() else { return Ok(()) };
         if outputs.folder.is_none() {
-            let expected = "a run with a folder, from which checkpoints are copied".into();
-            return Err(Error::Setting { name: STORE, found: store.name_of(""), expected });
+            return Err(Error::setting(STORE, store.name_of(""), "a run with a folder, from which checkpoints are copied"));
         }
         let copies = match self.folder(outputs) {
             folder if is_joint => RunCopies::Joint(JointCopies::new(store, folder)),
-            Some(folder) => RunCopies::Beside(Copies::start(store, folder).map_err(|cause| Error::Io {
-                path: folder.path().to_owned(),
-                action: "start a thread that copies checkpoints",
-                cause,
-            })?),
+            Some(folder) => {
+                let failed = Error::io(folder.path(), "start a thread that copies checkpoints");
+                RunCopies::Beside(Copies::start(store, folder).map_err(failed)?)
+            }
             None => return Ok(()),
         };
         self.copies.replace(Some(copies));
@@ -52,15 +50,15 @@ impl Training<'_> {
 
     /// Checks that a new run does not replace the checkpoints of another one in the store. A store that cannot be read is a
     /// warning, since it may allow writing only.
-    pub(super) fn check_store(&self, fit: &mut Fit<'_, '_>) -> Result<(), Error> {
+    pub(super) fn check_store(&self, fit: &mut Fit) -> Result<(), Error> {
         let (Some(store), Some(folder)) = (fit.outputs.store.clone(), self.folder(fit.outputs)) else { return Ok(()) };
         let log = folder.metrics_csv();
         match read_copy(&*store, &log) {
             Ok(found) if found.as_ref().is_none_or(Vec::is_empty) => {}
             Ok(_) => {
                 let found = format!("{}, which has the log of an earlier run", store.name_of(""));
-                let expected = "an empty folder; or fetch that run by `RunFolder::fetch`, and resume it".into();
-                return Err(Error::Setting { name: STORE, found, expected });
+                let expected = "an empty folder; or fetch that run by `RunFolder::fetch`, and resume it";
+                return Err(Error::setting(STORE, found, expected));
             }
             Err(error) => {
                 let object = store.name_of(&object_of(&log));
@@ -98,7 +96,7 @@ impl Training<'_> {
     }
 
     /// Warns of copies that have failed.
-    pub(super) fn warn_of_copies(&self, fit: &mut Fit<'_, '_>) {
+    pub(super) fn warn_of_copies(&self, fit: &mut Fit) {
         let failures = match &*self.copies.borrow() {
             Some(RunCopies::Beside(copies)) => copies.new_failures(),
             Some(RunCopies::Joint(joint)) => {

@@ -8,6 +8,7 @@ use brisk_report::MetricsLog;
 
 use super::checks::When;
 use super::losses::EpochLosses;
+use super::snapshot::Snapshot;
 use super::steps::Steps;
 use super::{Outputs, Training};
 use crate::callback::RunView;
@@ -25,11 +26,15 @@ const SHOWN_SHARE: f64 = 0.05;
 
 /// A run in progress: its position, its results so far, and its outputs.
 #[derive(Debug)]
-pub(super) struct Fit<'f, 'o> {
+pub(super) struct Fit<'f, 'v, 'o> {
     pub(super) run: RunState,
     pub(super) report: FitReport,
     pub(super) log: Option<MetricsLog>,
     pub(super) outputs: &'f mut Outputs<'o>,
+    /// The validation rows.
+    pub(super) valid: &'f mut OpenFeed<'v>,
+    /// The moment of which checkpoints were last written.
+    pub(super) snapshot: Snapshot,
     /// Batches that this call has trained on, in the epochs before the current one, and their rows.
     pub(super) n_batches: usize,
     pub(super) n_rows: usize,
@@ -55,7 +60,7 @@ impl Training<'_> {
             // This error is reported, whether or not the checkpoints before it can be written.
             drop(self.finish_checkpoints(outputs));
             self.finish_copies(outputs);
-            let view = RunView { epoch: n_epochs, n_steps, ..self.view() };
+            let view = self.view_at(n_epochs, n_steps);
             outputs.callbacks.iter_mut().for_each(|callback| callback.on_exception(&view, error));
         }
         result
@@ -71,15 +76,18 @@ impl Training<'_> {
     ) -> Result<FitReport, Error> {
         self.config.schedule.check(run.schedule_steps)?;
         let (epochs, ended) = self.epochs_left(&run);
-        let mut fit = self.fit_of(run, log, ended, outputs)?;
-        self.start(&mut fit, epochs.is_empty(), valid)?;
+        let (report, seconds_before) = (self.report_of(&run, ended)?, run.seconds);
+        let (snapshot, since) = (Snapshot::default(), Instant::now());
+        let mut fit = Fit { run, report, log, outputs, valid, snapshot, n_batches: 0, n_rows: 0, since, seconds_before };
+        fit.run.skipped_before = fit.report.scaler.map_or(0, |scaler| scaler.n_skipped);
+        self.start(&mut fit, epochs.is_empty())?;
         for epoch in epochs {
-            if let Some(ended) = self.run_epoch(&mut fit, epoch, train, valid)? {
+            if let Some(ended) = self.run_epoch(&mut fit, epoch, train)? {
                 fit.report.ended = ended;
                 break;
             }
         }
-        self.finish(fit, valid)
+        self.finish(fit)
     }
 
     /// The epochs that are left, and why the run ends after them. A run that had already ended early when it was killed has
@@ -96,56 +104,54 @@ impl Training<'_> {
     }
 
     /// What comes before the first epoch of this call.
-    fn start(&self, fit: &mut Fit<'_, '_>, is_complete: bool, valid: &mut OpenFeed<'_>) -> Result<(), Error> {
+    fn start(&self, fit: &mut Fit, is_complete: bool) -> Result<(), Error> {
         let is_new = fit.run.n_epochs + fit.run.n_batches == 0;
         if is_new {
             self.check_store(fit)?;
         }
         if is_complete && !is_new {
             // The run may have been killed between its last two checkpoints.
-            self.save_last(&fit.run, fit.outputs)?;
+            self.save_last(fit)?;
         }
-        let view = RunView { epoch: fit.run.n_epochs, n_steps: fit.run.n_steps, ..self.view() };
+        let view = self.view_at(fit.run.n_epochs, fit.run.n_steps);
         fit.outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_fit_start(&view))?;
         self.warnings.iter().for_each(|warning| fit.outputs.notify_warning(warning));
         self.without_folder(fit.outputs).into_iter().for_each(|warning| self.warn(fit, warning));
-        if is_new && self.config.sanity_validation > 0 { self.check_validation(valid) } else { Ok(()) }
+        if is_new && self.config.sanity_validation > 0 { self.check_validation(fit.valid) } else { Ok(()) }
     }
 
     /// Trains for an epoch, validates, and writes the checkpoint to resume from. Returns why the run ends here, if it does.
-    fn run_epoch(
-        &self,
-        fit: &mut Fit<'_, '_>,
-        epoch: usize,
-        train: &mut OpenFeed<'_>,
-        valid: &mut OpenFeed<'_>,
-    ) -> Result<Option<Ended>, Error> {
+    fn run_epoch(&self, fit: &mut Fit, epoch: usize, train: &mut OpenFeed<'_>) -> Result<Option<Ended>, Error> {
         let config = &self.config;
         let rates = self.start_epoch(fit)?;
-        let (steps, n_done) = self.run_steps(fit, &rates, train, valid)?;
+        let (steps, n_done) = self.run_steps(fit, &rates, train)?;
         let losses = self.finish_losses(fit, steps, n_done)?;
         match steps {
             Steps::All => fit.run.finish_epoch(self.n_batches.div_ceil(config.accumulate)),
             // The checkpoint to resume from is the one that was written within the epoch.
-            Steps::Limited(_) => self.save_last(&fit.run, fit.outputs)?,
+            Steps::Limited(_) => self.save_last(fit)?,
             Steps::Ended(ended) => return Ok(Some(ended)),
         }
         let limit = self.limit_reached(fit);
         let is_last = steps != Steps::All || limit.is_some() || epoch + 1 == config.max_epochs;
-        let (mut stop, mut snapshot) = (None, None);
-        if !is_last && !(epoch + 1).is_multiple_of(config.validate_every.max(1)) {
+        let is_unvalidated = !is_last && !(epoch + 1).is_multiple_of(config.validate_every.max(1));
+        // A limit may coincide with a validation within the epoch.
+        let is_checked = !is_unvalidated && !fit.run.is_validated;
+        let mut stop = None;
+        if is_unvalidated {
             self.record_unvalidated(fit, &losses)?;
-        } else if !fit.run.is_validated {
-            // A limit may coincide with a validation within the epoch.
+        } else if is_checked {
             let when = if steps == Steps::All { When::EndOfEpoch } else { When::Limit };
-            let (ended, taken) = self.check(fit, when, &losses, valid)?;
-            (stop, snapshot) = (ended, Some(taken));
+            stop = self.check(fit, when, &losses)?;
         }
         if let Steps::Limited(ended) = steps {
             return Ok(Some(ended));
         }
-        let mut snapshot = snapshot.map_or_else(|| self.snapshot(fit.outputs), Ok)?;
-        self.save_last_of(&mut snapshot, &fit.run, fit.outputs)?;
+        if is_checked {
+            self.save_last_of_moment(fit)?
+        } else {
+            self.save_last(fit)?
+        }
         // Replicas agree to stop with the losses of a step, which may be the last of the epoch.
         let is_stopped = self.replicas.is_stop_agreed() && epoch + 1 < config.max_epochs;
         Ok(stop.or(limit).or(is_stopped.then_some(Ended::Stopped)))
@@ -153,7 +159,7 @@ impl Training<'_> {
 
     /// Sets the values that change from epoch to epoch: the batch index, the losses so far, and the learning rates, which it
     /// returns. The feed writes the order of rows.
-    fn start_epoch(&self, fit: &mut Fit<'_, '_>) -> Result<Vec<f32>, Error> {
+    fn start_epoch(&self, fit: &mut Fit) -> Result<Vec<f32>, Error> {
         let (Self { config, device, .. }, run) = (self, &fit.run);
         let rate = |batch: usize| config.schedule.rate(run.n_steps + batch / config.accumulate, run.schedule_steps) as f32;
         let rates: Vec<f32> = (0..self.n_batches).map(rate).collect();
@@ -162,13 +168,13 @@ impl Training<'_> {
         device.write_at(&self.step.losses, 0, &run.losses)?;
         self.step.loss_weights.as_ref().map_or(Ok(()), |weights| device.write_at(weights, 0, &run.loss_weights))?;
         self.show(fit.outputs, |progress| progress.epoch_started(run.n_epochs));
-        let view = RunView { epoch: run.n_epochs + 1, n_steps: run.n_steps, ..self.view() };
+        let view = self.view_at(run.n_epochs + 1, run.n_steps);
         fit.outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_epoch_start(&view))?;
         Ok(rates)
     }
 
     /// Reads the losses of an epoch's steps, and reports warnings and errors that follow from them.
-    fn finish_losses(&self, fit: &mut Fit<'_, '_>, steps: Steps, n_done: usize) -> Result<EpochLosses, Error> {
+    fn finish_losses(&self, fit: &mut Fit, steps: Steps, n_done: usize) -> Result<EpochLosses, Error> {
         if self.config.max_time.is_some() {
             fit.run.seconds = fit.seconds();
         }
@@ -182,16 +188,16 @@ impl Training<'_> {
     }
 
     /// Restores the best model and reports the run.
-    fn finish(&self, fit: Fit<'_, '_>, valid: &mut OpenFeed<'_>) -> Result<FitReport, Error> {
-        let Fit { mut run, mut report, outputs, n_rows, .. } = fit;
-        report.waited = self.replicas.waited();
-        if let Some(waited) = report.waited.as_ref().filter(|waited| waited.shares[waited.rank()] >= SHOWN_SHARE) {
-            self.show(outputs, |progress| progress.note(&waited.to_string()));
+    fn finish(&self, mut fit: Fit) -> Result<FitReport, Error> {
+        fit.report.waited = self.replicas.waited();
+        if let Some(waited) = fit.report.waited.as_ref().filter(|waited| waited.shares[waited.rank()] >= SHOWN_SHARE) {
+            self.show(fit.outputs, |progress| progress.note(&waited.to_string()));
         }
-        self.show(outputs, Progress::finished);
-        if report.ended == Ended::Stopped {
-            self.save_last(&run, outputs)?;
+        self.show(fit.outputs, Progress::finished);
+        if fit.report.ended == Ended::Stopped {
+            self.save_last(&mut fit)?;
         }
+        let Fit { mut run, mut report, outputs, valid, n_rows, .. } = fit;
         self.finish_checkpoints(outputs)?;
         report.warnings.extend(self.finish_copies(outputs));
         self.check_any_step(&run)?;
@@ -200,13 +206,12 @@ impl Training<'_> {
             let n_checks = report.history.len();
             if report.ended != Ended::Stopped && n_checks > 0 {
                 let found = format!("`{}`, NaN in each validation ({n_checks})", report.watched);
-                let expected = "one that is a number; watch another metric by `EarlyStopping::on`".into();
-                return Err(Error::Setting { name: "metric", found, expected });
+                return Err(Error::setting("metric", found, "one that is a number; watch another metric by `EarlyStopping::on`"));
             }
             let checkpoint = outputs.folder.as_ref().filter(|_| is_resumable).map(RunFolder::last);
             return Err(Error::NoEpoch { n_epochs: run.n_epochs, checkpoint });
         };
-        let view = RunView { epoch: run.n_epochs, n_steps: run.n_steps, ..self.view() };
+        let view = self.view_at(run.n_epochs, run.n_steps);
         self.notify_best(&best, &report.history, view, valid, outputs)?;
         best.write(self.params, &self.device)?;
         report.n_epochs = run.n_epochs;
@@ -221,14 +226,14 @@ impl Training<'_> {
     }
 
     /// The limit that ends the run after the steps so far.
-    fn limit_reached(&self, fit: &Fit<'_, '_>) -> Option<Ended> {
+    fn limit_reached(&self, fit: &Fit) -> Option<Ended> {
         let has_all_steps = self.config.max_steps.is_some_and(|max_steps| fit.run.n_steps >= max_steps);
         let is_late = self.replicas.is_single() && self.is_late(fit);
         has_all_steps.then_some(Ended::MaxSteps).or(is_late.then_some(Ended::MaxTime))
     }
 
     /// Whether the time limit of the run is reached.
-    pub(super) fn is_late(&self, fit: &Fit<'_, '_>) -> bool {
+    pub(super) fn is_late(&self, fit: &Fit) -> bool {
         self.config.max_time.is_some_and(|limit| fit.seconds() >= limit.as_secs_f64())
     }
 
@@ -237,17 +242,10 @@ impl Training<'_> {
         self.config.total_steps(self.n_batches)
     }
 
-    fn fit_of<'f, 'o>(
-        &self,
-        mut run: RunState,
-        log: Option<MetricsLog>,
-        ended: Ended,
-        outputs: &'f mut Outputs<'o>,
-    ) -> Result<Fit<'f, 'o>, Error> {
+    /// The report of a run that starts or resumes.
+    fn report_of(&self, run: &RunState, ended: Ended) -> Result<FitReport, Error> {
         let scaler = self.step.scaler.report(&self.device)?;
-        let is_scaled = self.step.scaler.config().enabled;
-        run.skipped_before = if is_scaled { scaler.n_skipped } else { 0 };
-        let report = FitReport {
+        Ok(FitReport {
             n_epochs: run.n_epochs,
             best_epoch: 0,
             best_batch: 0,
@@ -258,19 +256,17 @@ impl Training<'_> {
             train_seconds: 0.0,
             train_rows_per_s: 0.0,
             warnings: self.warnings.clone(),
-            scaler: is_scaled.then_some(scaler),
+            scaler: self.step.scaler.config().enabled.then_some(scaler),
             waited: None,
             profile: None,
-        };
-        let seconds_before = run.seconds;
-        Ok(Fit { run, report, log, outputs, n_batches: 0, n_rows: 0, since: Instant::now(), seconds_before })
+        })
     }
 
-    /// The run as callbacks see it, before its first epoch.
-    pub(super) fn view(&self) -> RunView<'_> {
+    /// The run as callbacks see it.
+    pub(super) fn view_at(&self, epoch: usize, n_steps: usize) -> RunView<'_> {
         RunView {
-            epoch: 0,
-            n_steps: 0,
+            epoch,
+            n_steps,
             n_batches: self.n_batches,
             n_rows: self.rows_before(self.n_batches),
             max_epochs: self.config.max_epochs,
@@ -291,7 +287,7 @@ impl Training<'_> {
         EarlyStopping { state: EarlyStoppingState::default(), ..settings }
     }
 
-    pub(super) fn warn(&self, fit: &mut Fit<'_, '_>, warning: Warning) {
+    pub(super) fn warn(&self, fit: &mut Fit, warning: Warning) {
         self.show_warning(&warning, fit.outputs);
         fit.report.warnings.push(warning);
     }
@@ -320,7 +316,7 @@ impl Drop for EndOfCheckpoints<'_, '_> {
     }
 }
 
-impl Fit<'_, '_> {
+impl Fit<'_, '_, '_> {
     /// Seconds of the run so far, including those before it was resumed.
     pub(super) fn seconds(&self) -> f64 {
         self.seconds_before + self.since.elapsed().as_secs_f64()

@@ -1,13 +1,13 @@
 //! The feeds of a run whose rows may be divided over replicas.
 
-use brisk_loader::{Lanes, Order, RowSource};
+use brisk_loader::{Lanes, Order};
 use brisk_nn::tensor::program::Device;
 
 use crate::data_parallel::DataParallel;
 use crate::error::Error;
-use crate::feed::{Feed, FeedConfig, RowWeights};
+use crate::feed::{Feed, FeedConfig, RowWeights, Wanted};
 use crate::rows::inspect::layout_of;
-use crate::rows::{FeedElement, RowLayout};
+use crate::rows::{FeedRows, RowLayout};
 
 /// What the feeds of a run have in common.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) struct Feeds<'s> {
 impl Feeds<'_> {
     /// The feed of a set: in the order of the configuration, or else in the one given. If replicas stream rows, they take them by
     /// lanes instead, with the seed given, so that each reads only its own part; if one replica has to stream them, all do.
-    pub(super) fn feed<'a, S: RowSource<Feature: FeedElement>>(
+    pub(super) fn feed<'a, S: FeedRows>(
         &self,
         set: &'static str,
         source: &'a S,
@@ -29,7 +29,7 @@ impl Feeds<'_> {
         weights: &RowWeights,
     ) -> Result<Feed<'a>, Error> {
         let Self { device, replicas, config } = self;
-        let feed = |order| Feed::with_weights(device, set, source, order, batch_rows, config, weights);
+        let feed = |order| Wanted { device, set, source, order, batch_rows, config, weights }.feed();
         let in_order = feed(config.order.clone().unwrap_or(order))?;
         if config.order.is_some() || config.rank.world() == 1 {
             return Ok(in_order);
@@ -53,7 +53,7 @@ impl DataParallel {
         if config.rank.world() > 1 && config.rank != rank {
             let found = format!("the part of rank {} of {}", config.rank.rank(), config.rank.world());
             let expected = format!("none, or that of replica {} of {}, which the trainer sets", self.rank(), self.world_size());
-            return Err(Error::Setting { name: "rank", found, expected: expected.into() });
+            return Err(Error::setting("rank", found, expected));
         }
         Ok(FeedConfig { rank, ..config.clone() })
     }

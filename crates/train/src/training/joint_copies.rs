@@ -73,20 +73,19 @@ impl JointCopies {
             self.obsolete.push(replaced.clone());
         }
         // Without knowing which files there are, none is sent.
-        let known = generation.map(drop).map_err(|error| error.to_string());
-        let mut failed = first_problem(replicas, known)?;
+        let mut failed = replicas.first_problem(generation.err().map(|error| error.to_string()))?;
         if failed.is_none() {
             let sent = mine.map_or(Ok(()), |mine| self.store.put(mine, &object_of(mine)));
-            failed = first_problem(replicas, sent.map_err(|error| error.to_string()))?;
+            failed = replicas.first_problem(sent.err().map(|error| error.to_string()))?;
             let published = match (&failed, self.companions.is_some()) {
                 (None, true) => self.publish(&index),
                 (Some(_), true) => self.remember(&index).map(drop).map_err(|error| error.to_string()),
                 _ => Ok(()),
             };
-            failed = failed.or(first_problem(replicas, published)?);
+            failed = failed.or(replicas.first_problem(published.err())?);
         }
         match failed {
-            Some(reason) => {
+            Some((_, reason)) => {
                 self.failed.insert(name.clone(), failure(reason));
             }
             None => {
@@ -136,13 +135,6 @@ impl JointCopies {
 
 /// The files that an index of this machine lists.
 fn files_of(index: &Path) -> Result<Vec<String>, Error> {
-    let read = |cause| Error::Io { path: index.to_owned(), action: "read the index of a checkpoint", cause };
-    let bytes = std::fs::read(index).map_err(read)?;
+    let bytes = std::fs::read(index).map_err(Error::io(index, "read the index of a checkpoint"))?;
     Ok(Index::parse(&bytes, index)?.files().into_iter().map(str::to_owned).collect())
-}
-
-/// The problem of the first replica that has one, on all of them.
-fn first_problem(replicas: &DataParallel, mine: Result<(), String>) -> Result<Option<String>, Error> {
-    let said = replicas.gather_text(mine.err().unwrap_or_default())?;
-    Ok(said.into_iter().find(|said| !said.is_empty()))
 }

@@ -64,8 +64,8 @@ impl Training<'_> {
         if n_overflows == 0 && self.train.has_weights() {
             let (epochs, n_steps) = (epochs(1, run.n_epochs.max(1)), count(n_skipped, "step"));
             let found = format!("no step was taken in {epochs}: the weights of all rows of its {n_steps} are 0");
-            let expected = "some above 0; train on more batches, or give some of these rows a weight".into();
-            return Err(Error::RowSet { set: "train", found, expected });
+            let expected = "some above 0; train on more batches, or give some of these rows a weight";
+            return Err(Error::row_set("train", found, expected));
         }
         let losses: Vec<f32> = self.device.read(&self.step.losses)?;
         let n_done = if run.n_batches > 0 { run.n_batches } else { self.n_batches };

@@ -90,22 +90,18 @@ fn is_one_of(settings: &[&str], name: &str) -> bool {
 impl Training<'_> {
     /// The differences from the run that wrote the checkpoint, in what [`resume`](Self::resume) requires to be the same.
     pub fn resume_differences(&self, checkpoint: &Checkpoint) -> Vec<ResumeDifference> {
-        let format = checkpoint.format_version().is_none().then(|| ResumeDifference {
-            mismatch: ResumeMismatch::Format,
-            what: "format version".to_owned(),
-            checkpoint: "none".to_owned(),
-            run: FORMAT_VERSION.to_string(),
-        });
-        let facts: Vec<_> = self.differing(checkpoint).into_iter().map(|(_, difference)| difference).collect();
-        let settings = self.differing_settings(checkpoint);
+        let versions = || ["none".to_owned(), FORMAT_VERSION.to_string()];
+        let format = || ResumeDifference::new(ResumeMismatch::Format, "format version", versions());
+        let mut all: Vec<_> = checkpoint.format_version().is_none().then(format).into_iter().collect();
+        all.extend(self.differing(checkpoint).into_iter().map(|(_, difference)| difference));
         // Other rows usually have other means and deviations.
-        let has_same_rows = facts.iter().all(|found| found.mismatch != ResumeMismatch::Rows);
-        let standardisation = has_same_rows.then(|| self.differing_standardisation(checkpoint)).flatten();
-        let computed = self.differing_computation(checkpoint);
-        let rate = self.differing_rate(checkpoint);
-        let name = self.differing_name(checkpoint);
-        let all = format.into_iter().chain(facts).chain(settings).chain(rate).chain(standardisation).chain(name);
-        all.chain(computed).collect()
+        let has_same_rows = all.iter().all(|found| found.mismatch != ResumeMismatch::Rows);
+        all.extend(self.differing_settings(checkpoint));
+        all.extend(self.differing_rate(checkpoint));
+        all.extend(has_same_rows.then(|| self.differing_standardisation(checkpoint)).flatten());
+        all.extend(self.differing_name(checkpoint));
+        all.extend(self.differing_computation(checkpoint));
+        all
     }
 
     /// Checks that this run may resume from the checkpoint, and returns its position. Changes neither device nor disk.
@@ -170,11 +166,8 @@ impl Training<'_> {
                 Err(_) if checkpoint.format_version().is_none() => return None,
                 Err(_) => "not recorded".to_owned(),
             };
-            (found != recorded.value).then(|| {
-                let Recorded { what, mismatch, ref value, .. } = recorded;
-                let difference = ResumeDifference { mismatch, what: what.to_owned(), checkpoint: found, run: value.clone() };
-                (recorded, difference)
-            })
+            let difference = ResumeDifference::new(recorded.mismatch, recorded.what, [found, recorded.value.clone()]);
+            (difference.checkpoint != difference.run).then_some((recorded, difference))
         };
         let mut all: Vec<(Recorded, ResumeDifference)> = self.recorded().into_iter().filter_map(differs).collect();
         if all.iter().any(|(recorded, _)| recorded.key == WATCHED) {
@@ -188,17 +181,17 @@ impl Training<'_> {
         let mut differences = Vec::new();
         let Ok(theirs) = checkpoint.metadata::<Value>(SETTINGS, "settings as JSON") else {
             // Files from before the format had versions record less.
-            let (what, run) = (SETTINGS.to_owned(), "compared".to_owned());
-            let checkpoint = checkpoint.format_version().map(|_| "not recorded".to_owned());
-            let mismatch = ResumeMismatch::Settings;
-            return checkpoint.map(|checkpoint| ResumeDifference { mismatch, what, checkpoint, run }).into_iter().collect();
+            let values = ["not recorded", "compared"].map(str::to_owned);
+            differences
+                .extend(checkpoint.format_version().map(|_| ResumeDifference::new(ResumeMismatch::Settings, SETTINGS, values)));
+            return differences;
         };
         let is_scaled = self.step.scaler.config().enabled;
-        compare(&theirs, &self.settings, "", &mut |what, [checkpoint, run]| {
+        compare(&theirs, &self.settings, "", &mut |what, values| {
             let is_of_precision = is_one_of(&["precision", "scaler"], &what);
             let mismatch = if is_of_precision { ResumeMismatch::Precision } else { ResumeMismatch::Settings };
             if !is_one_of(FREE, &what) && (is_scaled || !is_one_of(&["scaler"], &what)) {
-                differences.push(ResumeDifference { mismatch, what, checkpoint, run });
+                differences.push(ResumeDifference::new(mismatch, what, values));
             }
         });
         differences
@@ -214,18 +207,17 @@ impl Training<'_> {
             let (step, rate) = sample.split_once(':')?;
             let own = schedule.rate(step.parse().ok()?, n_steps) as f32;
             let is_same = rate.parse().is_ok_and(|rate: f32| rate == own);
-            (!is_same).then(|| (format!("learning rate of step {step}"), rate.to_owned(), own.to_string()))
+            let what = format!("learning rate of step {step}");
+            (!is_same).then(|| ResumeDifference::new(ResumeMismatch::Settings, what, [rate.to_owned(), own.to_string()]))
         };
-        let (what, checkpoint, run) = rates.split(' ').find_map(differing)?;
-        Some(ResumeDifference { mismatch: ResumeMismatch::Settings, what, checkpoint, run })
+        rates.split(' ').find_map(differing)
     }
 
     /// The first name of a column, label, class or category that differs, if both runs know it.
     fn differing_name(&self, checkpoint: &Checkpoint) -> Option<ResumeDifference> {
         let theirs: RowNames = checkpoint.metadata(RowNames::KEY, "names as JSON").ok()?;
         let Difference { kind, at, found, expected } = theirs.difference(&self.names, true)?;
-        let (mismatch, what) = (ResumeMismatch::Rows, format!("name of {kind} {at}"));
-        Some(ResumeDifference { mismatch, what, checkpoint: expected, run: found })
+        Some(ResumeDifference::new(ResumeMismatch::Rows, format!("name of {kind} {at}"), [expected, found]))
     }
 
     /// The parts of what is computed that differ; the whole step, of which most are parts, only if no part does.
@@ -237,9 +229,8 @@ impl Training<'_> {
         for part in &self.computation {
             let found = checkpoint.metadata::<String>(part.key, "text").unwrap_or_else(|_| "not recorded".to_owned());
             if found != part.value && (differences.is_empty() || !part.has_others()) {
-                let [checkpoint, run] = shortened(&found, &part.value);
-                let what = part.what.to_owned();
-                differences.push(ResumeDifference { mismatch: ResumeMismatch::Computation, what, checkpoint, run });
+                let values = shortened(&found, &part.value);
+                differences.push(ResumeDifference::new(ResumeMismatch::Computation, part.what, values));
             }
         }
         differences
@@ -247,14 +238,13 @@ impl Training<'_> {
 
     /// The first column that is standardised differently.
     fn differing_standardisation(&self, checkpoint: &Checkpoint) -> Option<ResumeDifference> {
-        let column = |name| checkpoint.f32(name, &[self.scale.mean().len()]).ok();
-        let theirs = Standardisation::new(column(Standardisation::MEAN)?.to_vec(), column(Standardisation::INV_STD)?.to_vec());
+        let theirs = Standardisation::in_checkpoint(checkpoint).ok()??;
+        let theirs = Some(theirs).filter(|theirs| theirs.mean().len() == self.scale.mean().len())?;
         let col = self.scale.differing_column(&theirs)?;
         let described = |scale: &Standardisation| {
             format!("column {col} by mean {} and deviation {}", scale.mean()[col], 1.0 / scale.inv_std()[col])
         };
-        let (checkpoint, run) = (described(&theirs), described(&self.scale));
-        Some(ResumeDifference { mismatch: ResumeMismatch::Rows, what: "standardisation".to_owned(), checkpoint, run })
+        Some(ResumeDifference::new(ResumeMismatch::Rows, "standardisation", [described(&theirs), described(&self.scale)]))
     }
 
     fn recorded(&self) -> Vec<Recorded> {

@@ -6,9 +6,8 @@ use brisk_nn::Parameters;
 use brisk_nn::tensor::program::kernels::STATE_LEN;
 
 use super::checkpoint_writer::{DueCheckpoint, WrittenCheckpoint};
-use super::snapshot::Snapshot;
+use super::epochs::Fit;
 use super::{Outputs, Training};
-use crate::callback::RunView;
 use crate::checkpoint::Checkpoint;
 use crate::checkpoint::source::Source;
 use crate::checkpoint_store::CheckpointStore;
@@ -16,9 +15,7 @@ use crate::error::Error;
 use crate::flat;
 use crate::model::describe;
 use crate::run_folder::RunFolder;
-use crate::run_state::{RunState, best_name};
-use crate::standardisation::Standardisation;
-
+use crate::run_state::best_name;
 impl Training<'_> {
     /// Sets parameters, optimizer, scaler and counters to their initial values, regardless of what an earlier run left on the
     /// device.
@@ -108,39 +105,31 @@ impl Training<'_> {
     }
 
     /// Writes the checkpoint to resume from, with the best model so far.
-    pub(super) fn save_last(&self, run: &RunState, outputs: &mut Outputs) -> Result<(), Error> {
-        let mut snapshot = self.snapshot(outputs)?;
-        self.save_last_of(&mut snapshot, run, outputs)
+    pub(super) fn save_last(&self, fit: &mut Fit) -> Result<(), Error> {
+        fit.snapshot = self.snapshot(fit.outputs)?;
+        self.save_last_of_moment(fit)
     }
 
-    /// The same, for a moment of which other checkpoints may have been written.
-    pub(super) fn save_last_of(&self, snapshot: &mut Snapshot, run: &RunState, outputs: &mut Outputs) -> Result<(), Error> {
-        let Some(path) = self.path(outputs, RunFolder::last)? else { return Ok(()) };
-        let mut last = self.checkpoint(run, run.last_value, snapshot, outputs)?;
-        run.insert_best_into(&mut last, &self.flat())?;
-        self.save(last, path, Vec::new(), run, outputs)
+    /// The same, for the moment of which other checkpoints have just been written.
+    pub(super) fn save_last_of_moment(&self, fit: &mut Fit) -> Result<(), Error> {
+        let Some(path) = self.path(fit.outputs, RunFolder::last)? else { return Ok(()) };
+        let mut last = self.checkpoint(fit, fit.run.last_value.unwrap_or(f64::NAN))?;
+        fit.run.insert_best_into(&mut last, &self.flat())?;
+        self.save(last, path, Vec::new(), fit)
     }
 
     /// Everything needed to use the weights or to resume; with replicas, the part that this replica writes.
-    pub(super) fn checkpoint(
-        &self,
-        run: &RunState,
-        watched: f64,
-        snapshot: &mut Snapshot,
-        outputs: &Outputs,
-    ) -> Result<Checkpoint, Error> {
-        let mut checkpoint = self.tensors(snapshot)?;
+    pub(super) fn checkpoint(&self, fit: &mut Fit, watched: f64) -> Result<Checkpoint, Error> {
+        let mut checkpoint = self.tensors(&mut fit.snapshot)?;
         if !self.flat().is_first() {
             return Ok(checkpoint);
         }
-        let n_cols = self.scale.mean().len();
-        checkpoint.insert(Standardisation::MEAN, &[n_cols], self.scale.mean().to_vec())?;
-        checkpoint.insert(Standardisation::INV_STD, &[n_cols], self.scale.inv_std().to_vec())?;
-        run.insert_into(&mut checkpoint)?;
+        self.scale.insert_into(&mut checkpoint)?;
+        fit.run.insert_into(&mut checkpoint)?;
         describe(&mut checkpoint, self.params, &self.names, self.config.precision)?;
         checkpoint.insert_metadata(self.validation.watched(), watched);
-        self.record_into(&mut checkpoint, run);
-        outputs.callbacks.iter().try_for_each(|callback| callback.on_save_checkpoint(&mut checkpoint))?;
+        self.record_into(&mut checkpoint, &fit.run);
+        fit.outputs.callbacks.iter().try_for_each(|callback| callback.on_save_checkpoint(&mut checkpoint))?;
         Ok(checkpoint)
     }
 
@@ -152,20 +141,13 @@ impl Training<'_> {
 
     /// Writes a checkpoint, then removes those that it replaces: on the writer's thread, or, with replicas, which write together,
     /// before this returns.
-    pub(super) fn save(
-        &self,
-        checkpoint: Checkpoint,
-        path: PathBuf,
-        replaced: Vec<PathBuf>,
-        run: &RunState,
-        outputs: &mut Outputs,
-    ) -> Result<(), Error> {
-        let copies = self.copy_queue();
-        let due = DueCheckpoint { checkpoint, path, replaced, copies, n_epochs: run.n_epochs, n_steps: run.n_steps };
+    pub(super) fn save(&self, checkpoint: Checkpoint, path: PathBuf, replaced: Vec<PathBuf>, fit: &mut Fit) -> Result<(), Error> {
+        let (copies, n_epochs, n_steps) = (self.copy_queue(), fit.run.n_epochs, fit.run.n_steps);
+        let due = DueCheckpoint { checkpoint, path, replaced, copies, n_epochs, n_steps };
         if self.replicas.is_single() {
             return self.writer.borrow_mut().write(due);
         }
-        self.notify_written(&self.save_together(due)?, outputs)
+        self.notify_written(&self.save_together(due)?, fit.outputs)
     }
 
     /// Notifies the callbacks of checkpoints that have been written.
@@ -190,7 +172,7 @@ impl Training<'_> {
     }
 
     fn notify_written(&self, written: &WrittenCheckpoint, outputs: &mut Outputs) -> Result<(), Error> {
-        let view = RunView { epoch: written.n_epochs, n_steps: written.n_steps, ..self.view() };
+        let view = self.view_at(written.n_epochs, written.n_steps);
         outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_checkpoint(&view, &written.path))
     }
 

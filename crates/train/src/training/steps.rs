@@ -3,16 +3,14 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use super::Training;
 use super::checks::When;
 use super::due::{Due, Next, next_checkpoint};
 use super::epochs::Fit;
 use super::notified::Notified;
-use super::{Outputs, Training};
-use crate::callback::RunView;
 use crate::error::Error;
 use crate::feed::{CountFrom, OpenFeed};
 use crate::fit_report::Ended;
-use crate::run_state::RunState;
 
 /// The maximum number of steps that are submitted at a time, so that the progress bar moves and a request to stop is noticed.
 const MAX_STEPS_AT_A_TIME: usize = 64;
@@ -53,13 +51,7 @@ struct Part<'r> {
 impl Training<'_> {
     /// Replays the step for the rest of an epoch, some batches at a time, with the validations within it. Returns where it ended,
     /// and how many batches are done.
-    pub(super) fn run_steps(
-        &self,
-        fit: &mut Fit<'_, '_>,
-        rates: &[f32],
-        train: &mut OpenFeed<'_>,
-        valid: &mut OpenFeed<'_>,
-    ) -> Result<(Steps, usize), Error> {
+    pub(super) fn run_steps(&self, fit: &mut Fit, rates: &[f32], train: &mut OpenFeed<'_>) -> Result<(Steps, usize), Error> {
         let epoch = fit.run.n_epochs as u32;
         let mut part = self.start_part(fit, rates);
         // Those of batches that no callback was told of.
@@ -72,7 +64,7 @@ impl Training<'_> {
                     None => {
                         let due = self.next_events(&part, fit, range_end).due(part.n_done, self.most_batches(&part, fit));
                         self.replay(&mut part, fit, due)?;
-                        self.after_batches(&mut part, fit, due, valid)?
+                        self.after_batches(&mut part, fit, due)?
                     }
                 };
                 if let Some(ended) = ended {
@@ -86,15 +78,14 @@ impl Training<'_> {
         self.end_part(part, fit, result)
     }
 
-    fn start_part<'r>(&'r self, fit: &Fit<'_, '_>, rates: &'r [f32]) -> Part<'r> {
+    fn start_part<'r>(&'r self, fit: &Fit, rates: &'r [f32]) -> Part<'r> {
         let Self { config, n_batches, .. } = self;
         let from = fit.run.n_batches;
         let steps_left = config.max_steps.map_or(usize::MAX, |max_steps| max_steps.saturating_sub(fit.run.n_steps));
         let end = steps_left.saturating_mul(config.accumulate).min(*n_batches);
-        let view = RunView { epoch: fit.run.n_epochs + 1, n_steps: fit.run.n_steps, ..self.view() };
         let started = Instant::now();
         Part {
-            notified: Notified::new(view, rates, from),
+            notified: Notified::new(self.view_at(fit.run.n_epochs + 1, fit.run.n_steps), rates, from),
             from,
             n_done: from,
             end,
@@ -108,7 +99,7 @@ impl Training<'_> {
     }
 
     /// Whether the run ends before the next batch.
-    fn requested_end(&self, fit: &Fit<'_, '_>) -> Option<Steps> {
+    fn requested_end(&self, fit: &Fit) -> Option<Steps> {
         let is_late = self.is_late(fit);
         if !fit.outputs.stop.is_requested() && !is_late {
             return None;
@@ -118,7 +109,7 @@ impl Training<'_> {
     }
 
     /// The next events after the batches that are done.
-    fn next_events(&self, part: &Part<'_>, fit: &Fit<'_, '_>, range_end: usize) -> Next {
+    fn next_events(&self, part: &Part<'_>, fit: &Fit, range_end: usize) -> Next {
         let Self { config, n_batches, .. } = self;
         let every = config.checkpoint_every.saturating_mul(config.accumulate);
         let is_late = config.checkpoint_interval.is_some_and(|interval| part.saved.elapsed() >= interval);
@@ -131,19 +122,19 @@ impl Training<'_> {
     }
 
     /// Whether the next batches are timed kernel by kernel. The first replay of a program is slower than the others.
-    fn is_profiled(&self, part: &Part<'_>, fit: &Fit<'_, '_>) -> bool {
+    fn is_profiled(&self, part: &Part<'_>, fit: &Fit) -> bool {
         self.config.profile_batches > 0 && fit.report.profile.is_none() && fit.n_batches + part.n_done > part.from
     }
 
     /// The most batches that may be submitted together.
-    fn most_batches(&self, part: &Part<'_>, fit: &Fit<'_, '_>) -> usize {
+    fn most_batches(&self, part: &Part<'_>, fit: &Fit) -> usize {
         if self.is_profiled(part, fit) {
             return self.config.profile_batches.min(MAX_STEPS_AT_A_TIME);
         }
         if self.config.detect_anomaly { 1 } else { part.most.min(self.replicas.most_batches()) }
     }
 
-    fn replay(&self, part: &mut Part<'_>, fit: &mut Fit<'_, '_>, due: Due) -> Result<(), Error> {
+    fn replay(&self, part: &mut Part<'_>, fit: &mut Fit, due: Due) -> Result<(), Error> {
         let Self { config, n_batches, step, .. } = self;
         let before = fit.run.n_epochs as u64 * *n_batches as u64 + part.n_done as u64;
         self.replicas.at_batches(before / config.accumulate as u64, due.n_batches);
@@ -164,13 +155,7 @@ impl Training<'_> {
 
     /// What follows some batches: callbacks, a validation or a checkpoint. Returns the reason for which the epoch ends here, if
     /// it does.
-    fn after_batches(
-        &self,
-        part: &mut Part<'_>,
-        fit: &mut Fit<'_, '_>,
-        due: Due,
-        valid: &mut OpenFeed<'_>,
-    ) -> Result<Option<Steps>, Error> {
+    fn after_batches(&self, part: &mut Part<'_>, fit: &mut Fit, due: Due) -> Result<Option<Steps>, Error> {
         // What a checkpoint or a validation covers is told before.
         if due.callback || due.validation || due.checkpoint || part.n_done >= part.end || part.notified.is_due() {
             self.notify(&mut part.notified, part.n_done, fit.outputs)?;
@@ -181,7 +166,7 @@ impl Training<'_> {
         if due.validation {
             let checked = Instant::now();
             part.is_checking = true;
-            let ended = self.check_within(fit, part.n_done, valid)?;
+            let ended = self.check_within(fit, part.n_done)?;
             (part.saved, part.is_checking) = (Instant::now(), false);
             part.time_of_checks += checked.elapsed();
             if let Some(ended) = ended {
@@ -190,7 +175,7 @@ impl Training<'_> {
         }
         if due.checkpoint {
             self.read_losses(&mut fit.run, part.n_done)?;
-            self.save_last(&fit.run, fit.outputs)?;
+            self.save_last(fit)?;
             part.saved = Instant::now();
         }
         self.notify_written_checkpoints(fit.outputs)?;
@@ -201,7 +186,7 @@ impl Training<'_> {
     }
 
     /// Completes what callbacks are told, also if a request to stop, a limit or an error ended the epoch.
-    fn end_part(&self, mut part: Part<'_>, fit: &mut Fit<'_, '_>, result: Result<(), Error>) -> Result<(Steps, usize), Error> {
+    fn end_part(&self, mut part: Part<'_>, fit: &mut Fit, result: Result<(), Error>) -> Result<(Steps, usize), Error> {
         let Part { from, n_done, is_checking, .. } = part;
         let has_failed = part.notified.is_failed() || is_checking;
         let notified_all = if has_failed { Ok(()) } else { self.notify(&mut part.notified, n_done, fit.outputs) };
@@ -209,7 +194,7 @@ impl Training<'_> {
             // A run that resumed from here would skip what failed: a validation, or a callback.
             if self.config.checkpoint_on_error && n_done > from && !is_checking && !part.notified.is_failed() {
                 // This error is reported, whether or not the checkpoint can be written.
-                drop(self.save_after_error(&mut fit.run, n_done, &error, fit.outputs));
+                drop(self.save_after_error(fit, n_done, &error));
             }
             return Err(error);
         }
@@ -223,26 +208,26 @@ impl Training<'_> {
     }
 
     /// Validates within an epoch, and writes the checkpoint to resume from.
-    fn check_within(&self, fit: &mut Fit<'_, '_>, n_done: usize, valid: &mut OpenFeed<'_>) -> Result<Option<Ended>, Error> {
+    fn check_within(&self, fit: &mut Fit, n_done: usize) -> Result<Option<Ended>, Error> {
         let losses = self.read_losses(&mut fit.run, n_done)?;
         if self.config.max_time.is_some() {
             fit.run.seconds = fit.seconds();
         }
-        let (ended, mut snapshot) = self.check(fit, When::WithinEpoch, &losses, valid)?;
-        self.save_last_of(&mut snapshot, &fit.run, fit.outputs)?;
+        let ended = self.check(fit, When::WithinEpoch, &losses)?;
+        self.save_last_of_moment(fit)?;
         Ok(ended)
     }
 
     /// Writes the checkpoint of the last complete step, if the model is still good: its losses are finite, and all of its steps
     /// are done.
-    fn save_after_error(&self, run: &mut RunState, n_done: usize, error: &Error, outputs: &mut Outputs) -> Result<(), Error> {
+    fn save_after_error(&self, fit: &mut Fit, n_done: usize, error: &Error) -> Result<(), Error> {
         let is_complete = n_done.is_multiple_of(self.config.accumulate) && n_done < self.n_batches;
         if !is_complete || !self.replicas.is_single() || matches!(error, Error::NonFiniteLoss { .. }) {
             return Ok(());
         }
         self.device.wait()?;
-        self.read_losses(run, n_done)?;
-        self.save_last(run, outputs)
+        self.read_losses(&mut fit.run, n_done)?;
+        self.save_last(fit)
     }
 }
 

@@ -43,8 +43,8 @@ impl Validation {
             let known: Vec<String> = known.into_iter().map(|(name, _)| name).collect();
             let likely = likely_metric(&watched, &known);
             let meant = likely.map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
-            let expected = format!("one of {}{meant}", known.join(", ")).into();
-            return Err(Error::Setting { name: "metric", found: format!("`{watched}`, which the run does not have"), expected });
+            let expected = format!("one of {}{meant}", known.join(", "));
+            return Err(Error::setting("metric", format!("`{watched}`, which the run does not have"), expected));
         };
         let (n_labels, n_outputs) = (task.n_labels(), task.n_outputs());
         let at = metrics.iter().position(|metric| watched == format!("valid_{}", metric.name()));
@@ -77,8 +77,7 @@ impl Validation {
                 let of_label = label.map_or(String::new(), |label| format!(" of label {label}"));
                 let n_all = n_rows + n_train_rows;
                 let found = format!("{n_rows} of {n_all} rows are held out for validation, all of class {class}{of_label}");
-                let expected = "rows of both classes; use more or shuffled rows, or hold out more of them".into();
-                Err(Error::RowSet { set: "valid", found, expected })
+                Err(Error::row_set("valid", found, "rows of both classes; use more or shuffled rows, or hold out more of them"))
             }
             error if metric == self.watched => Err(Error::Metric(error)),
             error => Ok(Warning::UndefinedMetric { metric, reason: error.to_string() }),
@@ -168,7 +167,7 @@ fn check_names(metrics: &[Box<dyn Metric>]) -> Result<(), Error> {
             continue;
         };
         let expected = "a name of its own, without commas, quotes and line ends";
-        return Err(Error::Setting { name: "metrics", found: format!("{name:?}: {reason}"), expected: expected.into() });
+        return Err(Error::setting("metrics", format!("{name:?}: {reason}"), expected));
     }
     Ok(())
 }

@@ -155,7 +155,7 @@ fn rows_on_another_device_are_refused() -> Result<(), Error> {
         let error = step(&device, &feed, &model).expect_err("the rows are on the other device");
         assert!(matches!(error, Error::Setting { name: "device", .. }), "{error}");
         let scale = Standardisation::none(2);
-        let scorer = Scorer::of_feed(&device, model.module(), model.params(), &feed, &scale, Precision::F32);
+        let scorer = Scorer::new(&device, model.module(), model.params(), &feed, &scale, Precision::F32);
         let error = scorer.expect_err("the rows are on the other device");
         assert!(matches!(error, Error::Setting { name: "device", .. }), "{error}");
         step(&other.clone(), &feed, &model)?.run_epoch(0)?;
@@ -169,7 +169,14 @@ fn a_scorer_writes_its_standardisation() -> Result<(), Error> {
     model.set_standardisation(Standardisation::of("rows", &rows)?);
     let resident = ResidentRows::upload(&device, "rows", &rows)?;
     let scale = Standardisation::of("rows", &rows)?;
-    let scorer = Scorer::new(&device, model.module(), model.params(), &resident, &scale, 10, Precision::F32)?;
+    let scorer = Scorer::new(
+        &device,
+        model.module(),
+        model.params(),
+        &Feed::of_resident(&resident, Order::Sequential, 10),
+        &scale,
+        Precision::F32,
+    )?;
     assert_eq!(scorer.scores()?, model.on(&device).predict(&rows)?);
     Ok(())
 }
