@@ -116,6 +116,16 @@ pub enum Error {
         /// The argument.
         arg: &'static str,
     },
+    /// A dispatch without workgroups, or with more than any adapter runs.
+    #[error(
+        "{label}: {found:?} workgroups, expected 1 to 65535 along each of x, y and z; `fold_workgroups` folds more of them into x and y"
+    )]
+    Workgroups {
+        /// `crate.kernel` of the dispatch.
+        label: &'static str,
+        /// Their numbers along x, y and z.
+        found: [u32; 3],
+    },
     /// A buffer would be bound for reading and for writing in one dispatch, which wgpu rejects even for disjoint ranges.
     #[error(
         "{label}: `{read}` and `{written}` lie in one buffer, expected another for what is written; wgpu binds no buffer both ways in one dispatch"

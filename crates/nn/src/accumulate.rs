@@ -67,13 +67,13 @@ impl Accumulate {
     ///
     /// # Errors
     /// [`Error::Program`](brisk_tensor::Error::Program) if `every` is 0; [`Error::Refused`](brisk_tensor::Error::Refused) before
-    /// the backward pass, and for other parameters than those that it was made for or that the loss depends on.
+    /// the backward pass, after the step, and for other parameters than those that it was made for or that the loss depends on.
     #[track_caller]
     pub fn record(&self, graph: &Graph, params: &Parameters, state: &Persistent) {
         if let Err(error) = params.origin().check("accumulate", self.origin) {
             return graph.fail(error);
         }
-        params.check_gradients("accumulate", graph);
+        params.check_before_step("accumulate", graph);
         let [grads, sum, state] = [params.grads(), &self.sum, state].map(|persistent| graph.buffer(persistent));
         let (n, groups) = (params.grads().len(), Groups { every: self.every, n_batches: self.n_batches });
         graph.push(Update::new("sum_batches", Sum(groups), n), &[grads, state, sum]);

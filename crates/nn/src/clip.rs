@@ -1,10 +1,10 @@
 use brisk_kernels::{DType, MapReduce, Reducer, clip_by_norm, clip_by_value};
-use brisk_tensor::{Graph, Tensor};
+use brisk_tensor::{Error, Graph, Tensor};
 
 use crate::parameters::Parameters;
 
 /// Clipping is an error, [`Error::Refused`](brisk_tensor::Error::Refused), before the backward pass of a graph in which the
-/// parameters are bound, and for other parameters than those of its loss.
+/// parameters are bound, after the optimizer's step, and for other parameters than those of its loss.
 impl Parameters {
     /// Records that the gradients are scaled down so that their norm, taken over all of them, is at most `max_norm`. Call it
     /// after the backward pass and before the optimizer. The result is the norm before scaling, on the device.
@@ -41,7 +41,7 @@ impl Parameters {
     /// `torch.nn.utils.clip_grads_with_norm_`.
     #[track_caller]
     pub fn clip_grads_with_norm(&self, graph: &Graph, norm: &Tensor, max_norm: f32) {
-        self.check_gradients("clip_grads_with_norm", graph);
+        self.check_before_step("clip_grads_with_norm", graph);
         let grads = graph.buffer(self.grads());
         graph.record(|program| program.push(clip_by_norm(grads.len(), max_norm)?, &[norm.slice(), grads]));
     }
@@ -54,9 +54,24 @@ impl Parameters {
     /// `torch.nn.utils.clip_grad_value_`.
     #[track_caller]
     pub fn clip_grad_value(&self, graph: &Graph, limit: f32) {
-        self.check_gradients("clip_grad_value", graph);
+        self.check_before_step("clip_grad_value", graph);
         let grads = graph.buffer(self.grads());
         graph.record(|program| program.push(clip_by_value(grads.len(), limit)?, &[grads]));
+    }
+
+    /// The same, and an error if a step has used the gradients already.
+    #[track_caller]
+    pub(crate) fn check_before_step(&self, op: &'static str, graph: &Graph) {
+        self.check_gradients(op, graph);
+        let values = graph.buffer(self.values());
+        if graph.has_backward() && graph.with_program(|program| program.n_writes(values)) > 0 {
+            let found = "parameters that a step of this graph has changed".to_owned();
+            graph.fail(Error::Refused {
+                op,
+                found,
+                expected: "a call before the optimizer's `record`, which uses the gradients",
+            });
+        }
     }
 
     /// Records an error if the graph computes gradients, but not yet, or not these.

@@ -182,11 +182,12 @@ impl GradScaler {
     /// [`load_state`](Self::load_state).
     ///
     /// # Errors
-    /// [`Error::Program`].
+    /// [`Error::Refused`] while a step is recorded without [`update`](Self::update); [`Error::Program`].
     pub fn write_initial(&self, device: &Device) -> Result<(), Error> {
         if !self.config().enabled {
             return Ok(());
         }
+        self.check_updated("write_initial")?;
         device.write(&self.counts, &[0_u32; SCALER_LEN])?;
         self.write_scale(device, self.config().init_scale)
     }
@@ -474,10 +475,7 @@ impl GradScaler {
         if !self.config().enabled {
             return Ok(ScalerReport { scale: 1.0, growth_tracker: 0, n_skipped: 0, n_skipped_in_a_row: 0 });
         }
-        if !self.recorded.borrow().gradients.is_empty() {
-            let found = "gradients are unscaled without an `update` after it, so that the scale never changes".to_owned();
-            return Err(Error::Refused { op, found, expected: "`update` after the steps of all optimizers" });
-        }
+        self.check_updated(op)?;
         let scale = device.read::<f32>(&self.scale)?[0];
         let counts: Vec<u32> = device.read(&self.counts)?;
         let report = ScalerReport { scale, growth_tracker: counts[1], n_skipped_in_a_row: counts[2], n_skipped: counts[3] };
@@ -492,6 +490,14 @@ impl GradScaler {
             (found, "`write_initial` or `load_state` before the first step")
         };
         Err(Error::Refused { op, found, expected })
+    }
+
+    fn check_updated(&self, op: &'static str) -> Result<(), Error> {
+        if self.recorded.borrow().gradients.is_empty() {
+            return Ok(());
+        }
+        let found = "gradients are unscaled without an `update` after it, so that the scale never changes".to_owned();
+        Err(Error::Refused { op, found, expected: "`update` after the steps of all optimizers" })
     }
 
     fn check_not_scaled(&self, op: &'static str, loss: &Tensor) -> Result<(), Error> {

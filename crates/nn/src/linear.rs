@@ -7,7 +7,7 @@ use crate::parameters::{ParameterId, ParametersBuilder};
 /// A fully connected layer: `act(x Wᵀ + b)`, in one kernel.
 ///
 /// # Shapes
-/// `x`: `[n_rows, n_in]`; `weight`: `[n_out, n_in]`; `bias`: `[n_out]`.
+/// `x`: `[n_rows, …, n_in]`; `weight`: `[n_out, n_in]`; `bias`: `[n_out]`; the result `[n_rows, …, n_out]`.
 /// # Reference
 /// `torch.nn.Linear`, with the same initial distribution.
 #[derive(Debug, Clone, PartialEq)]

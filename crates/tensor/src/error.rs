@@ -86,6 +86,16 @@ pub enum Error {
         /// The argument.
         arg: &'static str,
     },
+    /// A kernel that uses the state of a run after the step has ended.
+    #[error(
+        "{op}: recorded in the graph `{graph}` after `Graph::advance`, which ends the step, so it would use the state of the next one; record it before"
+    )]
+    AfterAdvance {
+        /// The kernel.
+        op: &'static str,
+        /// The graph.
+        graph: String,
+    },
     /// A graph that reads the batch index and never advances it, so that each replay would see the same batch.
     #[error(
         "{op}: the graph `{graph}` never advances the batch index; end the step with `Graph::advance`, or say that the index stays with `Graph::hold`"

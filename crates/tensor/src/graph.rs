@@ -80,6 +80,8 @@ pub(crate) struct Inner {
     went_back: bool,
     /// The batch indices that batches are gathered by, and results stored by.
     pub(crate) index_uses: Vec<IndexUse>,
+    /// The states that the graph advances.
+    pub(crate) advanced: Vec<Slice>,
     /// Where random numbers come from.
     pub(crate) source: Source,
     pub(crate) first_error: FirstError,
@@ -140,6 +142,7 @@ impl Graph {
             constants: Vec::new(),
             went_back: false,
             index_uses: Vec::new(),
+            advanced: Vec::new(),
             source: Source::default(),
             first_error,
             scopes: Vec::new(),
@@ -426,7 +429,8 @@ impl Graph {
     /// results are bit-identical to those of the kernels as they were recorded.
     ///
     /// # Errors
-    /// The first error of the graph, as [`check`](Self::check); [`Error::NotAdvanced`]; [`Error::SameDraws`]; [`Error::Program`].
+    /// The first error of the graph, as [`check`](Self::check); [`Error::NotAdvanced`]; [`Error::SameDraws`]; [`Error::AfterAdvance`];
+    /// [`Error::Program`].
     pub fn compile(&self, device: &Device) -> Result<Executable, Error> {
         self.recording()?.compile(device)
     }

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::graph::backward::Backward;
 use crate::graph::operation::check_kernel;
 use crate::graph::operation::{AutocastRule, Forward, Operation};
-use crate::graph::tensor::Tensor;
+use crate::graph::tensor::{Tensor, rows_of_last};
 
 impl Tensor {
     /// A linear layer with its bias and activation, in one kernel: `activation(self weightᵀ + bias)`.
@@ -14,7 +14,8 @@ impl Tensor {
     /// backward pass does not read the value in between.
     ///
     /// # Shapes
-    /// `self`: `[n_rows, n_in]`; `weight`: `[n_out, n_in]`; `bias`: `[n_out]`; the result `[n_rows, n_out]`.
+    /// `self`: `[n_rows, …, n_in]`, at least two dimensions; `weight`: `[n_out, n_in]`; `bias`: `[n_out]`; the result
+    /// `[n_rows, …, n_out]`.
     /// # Errors
     /// [`Error::Shape`], [`Error::ForeignTensor`].
     /// # Reference
@@ -63,7 +64,10 @@ impl Operation for Linear {
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
-        let (n_rows, n_cols) = inputs[0].matrix(NAME, "x")?;
+        let (n_rows, n_cols) = match inputs[0].shape() {
+            [] | [_] => inputs[0].matrix(NAME, "x")?,
+            shape => rows_of_last(shape),
+        };
         let (n_out, n_in) = inputs[1].matrix(NAME, "weight")?;
         if n_in != n_cols {
             let expected = format!("[{n_out}, {n_cols}], as many columns as the input");
@@ -73,22 +77,24 @@ impl Operation for Linear {
             bias.check_shape(NAME, "bias", &[n_out])?;
         }
         check_kernel(&self.kernel(n_rows, [n_out, n_in], inputs.len() > 2))?;
-        Ok(vec![n_rows, n_out])
+        Ok(self.refused_shape(inputs))
     }
 
     fn refused_shape(&self, inputs: &[&Tensor]) -> Vec<usize> {
-        [0, 1].map(|i| inputs[i].shape().first().copied().unwrap_or(1)).into()
+        let [x, weight] = [0, 1].map(|i| inputs[i].shape());
+        let n_rows = if x.len() < 2 { x } else { &x[..x.len() - 1] };
+        n_rows.iter().chain(weight.first()).copied().collect()
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
         let y = forward.output();
-        let kernel = self.kernel(forward.shape(0)[0], forward.dims(1), forward.n_inputs() > 2);
+        let kernel = self.kernel(rows_of_last(forward.shape(0)).0, forward.dims(1), forward.n_inputs() > 2);
         forward.push(kernel, &[&forward.inputs()[..], &[y]].concat())
     }
 
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
         let (dz, x, weight) = (backward.grad(), backward.input(0), backward.input(1));
-        let ([m, k], [n, _]) = (backward.dims(0), backward.dims(1));
+        let ((m, k), [n, _]) = (rows_of_last(backward.shape(0)), backward.dims(1));
         if backward.n_inputs() > 2 && backward.wants(2) {
             backward.give(2, MapReduce::of(Reducer::Sum, &[m, n], &[0]), &[dz])?;
         }

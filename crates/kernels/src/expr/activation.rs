@@ -147,8 +147,11 @@ impl Expr {
         self.le(0.0).select(0.0, self)
     }
 
-    /// `x` above 0, else `negative_slope x`.
+    /// `x` above 0, else `negative_slope x`; [`relu`](Self::relu) for a slope of 0, which not every GPU multiplies NaN by.
     pub fn leaky_relu(&self, negative_slope: f32) -> Self {
+        if negative_slope == 0.0 {
+            return self.relu();
+        }
         self.gt(0.0).select(self, self * negative_slope)
     }
 

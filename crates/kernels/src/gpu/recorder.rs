@@ -7,7 +7,7 @@ use crate::adapter::matmul_family::MatmulFamily;
 use crate::arg::{Access, Arg};
 use crate::error::Error;
 use crate::kernel::kernel::Kernel;
-use crate::shader::dispatch::Dispatch;
+use crate::shader::dispatch::{Dispatch, MAX_WORKGROUPS};
 use crate::shader::module::Module;
 use crate::shader::unchecked::create_shader_module;
 use crate::sizes::in_u32;
@@ -107,7 +107,7 @@ impl Recorder {
     /// # Errors
     /// Those of [`Kernel::check`] and [`Kernel::dispatches`]; [`Error::ArgCount`], [`Error::BufferLen`], [`Error::BindingLimit`],
     /// [`Error::SharedBuffer`], [`Error::Binding`], [`Error::DispatchArg`], [`Error::ReadOnlyArg`], [`Error::UnwrittenArg`],
-    /// [`Error::Pipeline`]. In that case nothing has been recorded.
+    /// [`Error::Workgroups`], [`Error::Pipeline`]. In that case nothing has been recorded.
     pub fn record(
         &mut self,
         kernel: &dyn Kernel,
@@ -250,6 +250,9 @@ fn check_dispatch(
     }
     if let Some(&found) = dispatch.writes.iter().find(|&&arg| !args[arg].access.writes()) {
         return Err(Error::ReadOnlyArg { label, arg: args[found].name });
+    }
+    if !dispatch.workgroups.iter().all(|n| (1..=MAX_WORKGROUPS).contains(n)) {
+        return Err(Error::Workgroups { label, found: dispatch.workgroups });
     }
     for &read in &dispatch.reads {
         for &written in &dispatch.writes {

@@ -256,6 +256,37 @@ fn dispatches_that_write_other_arguments_than_declared_are_refused() {
     assert!(error.starts_with("declares: no dispatch writes `z`; "), "{error}");
 }
 
+/// A GPU would leave the result as it was, or refuse the whole submission.
+#[test]
+fn dispatches_of_no_or_too_many_workgroups_are_refused() {
+    /// Its dispatch has these workgroups.
+    #[derive(Debug)]
+    struct Dispatches([u32; 3]);
+
+    impl Kernel for Dispatches {
+        fn name(&self) -> &'static str {
+            "dispatches"
+        }
+        fn args(&self) -> Vec<Arg> {
+            vec![Arg::write("y", DType::F32, 4)]
+        }
+        fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
+            let wgsl = "@compute @workgroup_size(4) fn main(@builtin(local_invocation_index) i: u32) { y[i] = 1.0; }";
+            Ok(vec![Dispatch::new("mine.dispatches", wgsl, self.0).bind(&self.args(), Binding::NONE, ["y"])?])
+        }
+        fn twin(&self, args: &mut TwinArgs<'_>) {
+            args.write::<f32>("y").fill(1.0);
+        }
+    }
+
+    let Some(mut gpu) = gpu() else { return };
+    let y = buffer(&gpu, 4);
+    for found in [[0, 1, 1], [1, 1, 70_000]] {
+        let error = refused(&mut gpu, &Dispatches(found), &[y.as_entire_buffer_binding()]);
+        assert_eq!(error, Error::Workgroups { label: "mine.dispatches", found });
+    }
+}
+
 #[test]
 #[should_panic(expected = "argument `z` is declared as written, and the twin does not write it; the kernel has y, z")]
 fn a_twin_that_leaves_out_a_result_is_refused() {

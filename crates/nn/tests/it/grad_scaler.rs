@@ -518,6 +518,7 @@ fn a_report_waits_for_an_update() -> Result<(), Error> {
     scaler.report(&device)?;
     scaler.step(graph, &Sgd::new(params), params, inputs);
     refused(scaler.report(&device).map(drop), "report: gradients are unscaled without an `update` after it");
+    refused(scaler.write_initial(&device), "write_initial: gradients are unscaled without an `update` after it");
     refused(scaler.state(&device).map(drop), "state: gradients are unscaled without an `update` after it");
     scaler.update(graph);
     scaler.report(&device).map(drop)

@@ -3,10 +3,10 @@
 use brisk_nn::tensor::program::{Device, Error as ProgramError};
 use brisk_nn::tensor::{DType, Graph, Persistent};
 use brisk_nn::{
-    Activation, Adam, Adapters, BatchNorm, BatchNormConfig, CombinedOptimizer, Error, Flatten, GradScaler, GradScalerConfig,
-    Init, Linear, MeanOf, Mlp, MlpConfig, Module, Momentum, Muon, MuonConfig, NumberEmbedding, Optimizer, OptimizerConfig,
-    ParameterGroup, Parameters, ParametersBuilder, Periodic, PiecewiseLinear, Reshape, Schedule, Scheduled, Sequential, Sgd,
-    StepInputs, TabM, TabMConfig,
+    Accumulate, Activation, Adam, Adapters, BatchNorm, BatchNormConfig, CombinedOptimizer, Error, Flatten, GradScaler,
+    GradScalerConfig, Init, Linear, MeanOf, Mlp, MlpConfig, Module, Momentum, Muon, MuonConfig, NumberEmbedding, Optimizer,
+    OptimizerConfig, ParameterGroup, Parameters, ParametersBuilder, Periodic, PiecewiseLinear, Reshape, Schedule, Scheduled,
+    Sequential, Sgd, StepInputs, TabM, TabMConfig,
 };
 
 fn inputs() -> StepInputs {
@@ -43,6 +43,25 @@ fn parameters_that_were_never_written_are_not_zeros() -> Result<(), Error> {
     assert!(matches!(&error, ProgramError::Unwritten { buffer, .. } if buffer == "parameters"), "{error}");
     model.1.write_initial(&device)?;
     executable.run(1)?;
+    Ok(())
+}
+
+#[test]
+fn gradients_that_a_step_has_used_are_neither_clipped_nor_accumulated() -> Result<(), Error> {
+    type Record = fn(&Graph, &Parameters, &StepInputs);
+    let late: [(&str, Record); 3] = [
+        ("clip_grads_with_norm", |graph, params, _| drop(params.clip_grad_norm(graph, 1.0))),
+        ("clip_grad_value", |graph, params, _| params.clip_grad_value(graph, 1.0)),
+        ("accumulate", |graph, params, inputs| Accumulate::new(params, 2).record(graph, params, &inputs.state)),
+    ];
+    for (op, record) in late {
+        let (graph, model, inputs) = (Graph::training("step"), model(), inputs());
+        graph.backward(&output(&graph, &model).sum(..))?;
+        Adam::new(&model.1).record(&graph, &model.1, &inputs);
+        graph.check()?;
+        record(&graph, &model.1, &inputs);
+        refused(graph.check(), &[op, "before the optimizer's `record`"]);
+    }
     Ok(())
 }
 

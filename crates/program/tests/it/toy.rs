@@ -96,7 +96,7 @@ impl Kernel for Bump {
 }
 
 /// A kernel over one in-place argument `x` that is broken in one way.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Broken {
     /// The twin panics, with its buffer half written.
     Panics,
@@ -112,6 +112,8 @@ pub(crate) enum Broken {
     ScratchFirst,
     /// An argument has no elements.
     Nothing,
+    /// Two arguments have one name.
+    Names,
     /// An argument whose sizes overflow when they are multiplied.
     Overflow,
     /// Its own check fails.
@@ -129,6 +131,7 @@ impl Kernel for Broken {
         let x = Arg::read_write("x", DType::U32, BROKEN_LEN);
         match self {
             Self::ScratchFirst => vec![Arg::scratch("work", DType::U32, 8), x],
+            Self::Names => vec![Arg::read("x", DType::U32, 8), Arg::write("x", DType::U32, 8)],
             Self::Nothing => vec![Arg { len: 0, ..x }],
             Self::Overflow => vec![Arg::read_write("x", DType::U32, [usize::MAX, 2])],
             _ => vec![x],

@@ -35,7 +35,8 @@ impl Graph {
     /// The program that [`compile`](Self::compile) compiles: everything recorded so far, with kernels fused.
     ///
     /// # Errors
-    /// The first error of the graph, as [`check`](Self::check); [`Error::NotAdvanced`]; [`Error::SameDraws`].
+    /// The first error of the graph, as [`check`](Self::check); [`Error::NotAdvanced`]; [`Error::SameDraws`];
+    /// [`Error::AfterAdvance`].
     pub fn recording(&self) -> Result<Recording, Error> {
         self.check()?;
         self.check_cursors()?;

@@ -94,16 +94,20 @@ impl Graph {
         inner.index_uses.push(IndexUse { op, state, place, is_held: false, draws: false });
     }
 
-    /// Ends a step: the batch index and the step count increase by one; a skipped step is counted as such.
+    /// Ends a step: the batch index and the step count increase by one; a skipped step is counted as such. Nothing that uses the
+    /// state may be recorded after it: [`compile`](Self::compile) returns [`Error::AfterAdvance`].
     ///
     /// # Errors
     /// [`Error::Program`] if `state` is not [`STATE_LEN`] u32.
     #[track_caller]
     pub fn advance(&self, state: &Persistent) {
-        self.push(Advance, &[self.buffer(state)]);
+        let state = self.buffer(state);
+        self.push(Advance, &[state]);
+        self.inner_mut().advanced.push(state);
     }
 
-    /// Checks that the states of batches and of random numbers advance; otherwise each replay would see the same.
+    /// Checks that the states of batches and of random numbers advance, otherwise each replay would see the same, and that nothing
+    /// uses one after that, when it is that of the next step.
     pub(super) fn check_cursors(&self) -> Result<(), Error> {
         let inner = self.inner();
         let names: Vec<_> = inner.program.kernel_names().collect();
@@ -111,7 +115,13 @@ impl Graph {
             !cursor.is_held && !inner.program.readers(cursor.state).into_iter().any(|at| names[at] == "advance")
         };
         match inner.index_uses.iter().find(stays) {
-            None => Ok(()),
+            None => inner.advanced.iter().try_for_each(|&state| {
+                let mut last = inner.program.readers(state).into_iter().rev().map(|at| names[at]);
+                match last.next() {
+                    Some(op) if op != "advance" => Err(Error::AfterAdvance { op, graph: inner.program.name().to_owned() }),
+                    _ => Ok(()),
+                }
+            }),
             Some(&IndexUse { op, ref place, draws, .. }) => {
                 let graph = inner.program.name().to_owned();
                 let error = if draws { Error::SameDraws { op, graph } } else { Error::NotAdvanced { op, graph } };

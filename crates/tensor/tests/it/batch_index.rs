@@ -62,6 +62,19 @@ fn a_step_that_never_advances_is_refused() -> Result<(), Error> {
 }
 
 #[test]
+fn what_uses_the_state_of_a_step_after_it_has_ended_is_refused() -> Result<(), Error> {
+    let device = Device::cpu()?;
+    let run = Run::new(3);
+    run.record()?;
+    run.graph.advance(&run.state);
+    run.graph.compile(&device)?;
+    run.graph.store(&run.graph.constant("x", &[1.0], &[1]), &run.state, &run.losses);
+    let error = run.graph.compile(&device).expect_err("the loss would be stored as that of the next batch");
+    assert!(matches!(error.kind(), Error::AfterAdvance { .. }), "{error}");
+    Ok(())
+}
+
+#[test]
 fn batches_beyond_an_epoch_are_seen_in_the_losses() -> Result<(), Error> {
     let device = Device::cpu()?;
     let run = Run::new(3);

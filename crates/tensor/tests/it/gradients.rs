@@ -46,6 +46,17 @@ fn linear_of_one_row_one_column_and_of_many() {
 }
 
 #[test]
+fn linear_of_rows_in_several_dimensions() {
+    for activation in [Activation::identity(), Activation::tanh(), Activation::gelu()] {
+        check_gradients(&[&[2, 3, 5], &[4, 5], &[4]], |_, p| {
+            let y = p[0].linear(&p[1], Some(&p[2]), activation.clone());
+            assert_eq!(y.shape(), [2, 3, 4]);
+            y
+        });
+    }
+}
+
+#[test]
 fn matmul_with_every_transpose() {
     let (m, n, k) = (4, 3, 5);
     for (transpose, a, b) in [

@@ -1,6 +1,7 @@
 // a^b: NaN for a finite negative a, unless b is an integer; 1 for b = 0 and for a = 1, even if the other is NaN.
 fn power(a: V, b: V) -> V {
-    let y = exponential(b * logarithm(abs(a)));
+    // The logarithm of 1 times an infinite exponent would be NaN.
+    let y = select(exponential(b * logarithm(abs(a))), V(1.0), equal(abs(a), V(1.0)));
     let halved = 0.5 * b;
     let is_odd = floor(halved) != halved;
     let is_integer = floor(b) == b;
