@@ -98,18 +98,6 @@ pub enum Error {
         /// The argument.
         arg: &'static str,
     },
-    /// A kernel with two arguments of one name.
-    #[error(
-        "{program}: kernel `{kernel}` has two arguments called `{arg}`; twins and shaders find them by name, so give each its own"
-    )]
-    ArgNames {
-        /// The program.
-        program: String,
-        /// The kernel.
-        kernel: &'static str,
-        /// The name.
-        arg: &'static str,
-    },
     /// An argument without elements.
     #[error("{program}: kernel `{kernel}` has no elements in `{arg}`; leave a kernel over nothing out of the program")]
     EmptyArg {

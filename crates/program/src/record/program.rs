@@ -191,7 +191,7 @@ impl Program {
     ///
     /// # Errors
     /// [`Error::Kernel`] with the error of the kernel's own check; [`Error::ArgCount`], [`Error::Arg`], [`Error::Alias`],
-    /// [`Error::ForeignSlice`]; [`Error::EmptyArg`], [`Error::ArgNames`], [`Error::ScratchOrder`]. On `Err` nothing has been recorded.
+    /// [`Error::ForeignSlice`]; [`Error::EmptyArg`], [`Error::ScratchOrder`]. On `Err` nothing has been recorded.
     pub fn push(&mut self, kernel: impl Kernel, args: &[Slice]) -> Result<(), Error> {
         let step = self.step(Arc::new(kernel), None, args)?;
         self.insert(self.n_kernels(), step);
@@ -247,11 +247,6 @@ impl Program {
         kernel.check()?;
         let mut args = kernel.args();
         self.check_args(kernel.name(), &args)?;
-        // A host step finds its arguments by their order.
-        let is_repeated = |at: usize| host.is_none() && args[..at].iter().any(|arg| arg.name == args[at].name);
-        if let Some(at) = (0..args.len()).find(|&at| is_repeated(at)) {
-            return Err(Error::ArgNames { program: self.name.clone(), kernel: kernel.name(), arg: args[at].name });
-        }
         let n_given = args.iter().filter(|arg| arg.access != Access::Scratch).count();
         let scratch = args.split_off(n_given);
         if slices.len() != n_given {

@@ -72,16 +72,6 @@ fn argument_of_nothing() {
     assert!(matches!(error, Error::EmptyArg { .. }), "{error:?}");
 }
 
-/// A twin would get the first one twice.
-#[test]
-fn arguments_of_one_name() {
-    let mut program = Program::new("step");
-    let [x, y] = ["x", "y"].map(|name| program.transient(name, DType::U32, 8));
-    let pushed = program.push(Broken::Names, &[x, y]);
-    let error = check(pushed, &program, &["step", "`broken`", "`x`"]);
-    assert!(matches!(error, Error::ArgNames { arg: "x", .. }), "{error:?}");
-}
-
 #[test]
 fn argument_whose_sizes_overflow() {
     let mut program = Program::new("step");

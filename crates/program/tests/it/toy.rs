@@ -112,8 +112,6 @@ pub(crate) enum Broken {
     ScratchFirst,
     /// An argument has no elements.
     Nothing,
-    /// Two arguments have one name.
-    Names,
     /// An argument whose sizes overflow when they are multiplied.
     Overflow,
     /// Its own check fails.
@@ -131,7 +129,6 @@ impl Kernel for Broken {
         let x = Arg::read_write("x", DType::U32, BROKEN_LEN);
         match self {
             Self::ScratchFirst => vec![Arg::scratch("work", DType::U32, 8), x],
-            Self::Names => vec![Arg::read("x", DType::U32, 8), Arg::write("x", DType::U32, 8)],
             Self::Nothing => vec![Arg { len: 0, ..x }],
             Self::Overflow => vec![Arg::read_write("x", DType::U32, [usize::MAX, 2])],
             _ => vec![x],
