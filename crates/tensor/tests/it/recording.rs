@@ -46,7 +46,7 @@ fn shapes_of_failed_tensors_are_the_best_guess() {
     let [x, w, images, filter] = [&[2, 3][..], &[4, 5], &[2, 8, 8, 3], &[16, 3, 3, 4]].map(|shape| parameter(&graph, shape));
     assert_eq!(x.matmul(&w, Transpose::None).shape(), [2, 5]);
     assert_eq!(x.matmul(&w, Transpose::B).shape(), [2, 4]);
-    assert_eq!(images.linear(&w, None, Activation::relu()).shape(), [2, 4]);
+    assert_eq!(images.linear(&w, None, Activation::relu()).shape(), [2, 8, 8, 4]);
     assert_eq!(images.conv2d(&filter, None, [1, 1], [1, 1], Activation::relu()).shape(), [2, 8, 8, 16]);
     assert_eq!(x.add(&w).shape(), [2, 3]);
     assert_eq!(x.global_max_pool2d().shape(), [2, 3]);
