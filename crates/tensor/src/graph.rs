@@ -429,8 +429,8 @@ impl Graph {
     /// results are bit-identical to those of the kernels as they were recorded.
     ///
     /// # Errors
-    /// The first error of the graph, as [`check`](Self::check); [`Error::NotAdvanced`]; [`Error::SameDraws`]; [`Error::AfterAdvance`];
-    /// [`Error::Program`].
+    /// The first error of the graph, as [`check`](Self::check); [`Error::NotAdvanced`]; [`Error::SameDraws`];
+    /// [`Error::AfterAdvance`]; [`Error::Program`].
     pub fn compile(&self, device: &Device) -> Result<Executable, Error> {
         self.recording()?.compile(device)
     }

@@ -16,8 +16,8 @@ pub type StoreError = Box<dyn std::error::Error + Send + Sync>;
 /// another machine.
 ///
 /// With the feature `remote`, `RemoteFolder` of `brisk-table` is one: a folder at a URL. A store of your own implements four
-/// methods, and a fifth if it can read a part of an object. Each of them may take long, and is called on a thread that training does not wait for, unless each replica writes
-/// [a file of its own](crate::CheckpointFiles::OneAReplica).
+/// methods, and a fifth if it can read a part of an object. Each of them may take long, and is called on a thread that training
+/// does not wait for, unless each replica writes [a file of its own](crate::CheckpointFiles::OneAReplica).
 ///
 /// # Examples
 /// A folder of another disk:

@@ -106,8 +106,8 @@ impl Graph {
         self.inner_mut().advanced.push(state);
     }
 
-    /// Checks that the states of batches and of random numbers advance, otherwise each replay would see the same, and that nothing
-    /// uses one after that, when it is that of the next step.
+    /// Checks that the states of batches and of random numbers advance, otherwise each replay would see the same, and that
+    /// nothing uses one after that, when it is that of the next step.
     pub(super) fn check_cursors(&self) -> Result<(), Error> {
         let inner = self.inner();
         let names: Vec<_> = inner.program.kernel_names().collect();

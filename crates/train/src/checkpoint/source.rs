@@ -11,7 +11,7 @@ use brisk_atomic_file::{open_regular_file, read_regular_file};
 use super::LENGTH_BYTES;
 use super::head::Head;
 use super::kind::MAX_HEADER_BYTES;
-use crate::checkpoint_store::{CheckpointStore, object_of};
+use crate::checkpoint_store::{CheckpointStore, StoreError, object_of};
 use crate::error::Error;
 
 /// A folder, or a store, in which a file is the object of its name.
@@ -138,6 +138,6 @@ fn read_from_store(store: &dyn CheckpointStore, object: &str, mut wanted: Wanted
     }
 }
 
-fn there<T>(read: Result<Option<T>, crate::StoreError>) -> io::Result<T> {
+fn there<T>(read: Result<Option<T>, StoreError>) -> io::Result<T> {
     read.map_err(io::Error::other)?.ok_or_else(|| io::Error::new(ErrorKind::NotFound, "there is no such object"))
 }
