@@ -183,7 +183,7 @@ impl<M: Module> Model<M> {
     ///
     /// # Errors
     /// As [`Trainer::prepare`](crate::Trainer::prepare) for rows that do not suit the model or the task, or whose
-    /// [names](RowSource::names) are not those of the rows that the model was trained on; [`Error::Setting`] if a
+    /// [names](brisk_loader::RowSource::names) are not those of the rows that the model was trained on; [`Error::Setting`] if a
     /// [`Step`] has trained the parameters on features that it standardised, and [`trained_by`](Self::trained_by) was not called.
     #[track_caller]
     pub fn evaluate<S: FeedRows>(&self, task: &dyn Task, rows: &S) -> Result<Scores, Error> {

@@ -92,8 +92,8 @@ impl<'a> Scorer<'a> {
     }
 
     /// The outputs of the model with the [newest](Parameters::newest) parameters for every row, `[n_rows, n_outputs]`, in the
-    /// order of the feed's first epoch: the table's, unless it is shuffled. Of [lanes](Order::Lanes) without a seed, scores are
-    /// put into the table's order.
+    /// order of the feed's first epoch: the table's, unless it is shuffled. Of [lanes](brisk_loader::Order::Lanes) without a
+    /// seed, scores are put into the table's order.
     ///
     /// # Errors
     /// [`Error::Setting`] if the parameters were trained on features with another standardisation; [`Error::Tensor`] if the

@@ -288,8 +288,8 @@ impl<'a> Trainer<'a> {
     /// folder and shows progress; a request to stop on any replica ends the run of all.
     ///
     /// Replicas compare their model, settings and [digests](crate::RowDigest) of their rows before anything is trained. If their
-    /// sources have the same [fingerprint](RowSource::fingerprint), each reads only its share of the rows for that; and of rows
-    /// that are streamed only its part, see [`FeedConfig::rank`].
+    /// sources have the same [fingerprint](brisk_loader::RowSource::fingerprint), each reads only its share of the rows for that;
+    /// and of rows that are streamed only its part, see [`FeedConfig::rank`].
     pub fn replicas(mut self, replicas: &'a DataParallel) -> Self {
         self.replicas = replicas;
         self
@@ -385,8 +385,8 @@ impl<'a> Trainer<'a> {
     ///
     /// The model's output must have the columns that the task requires. Losses of training rows are weighted by the rows'
     /// weights; validation counts each row once, and a [warning](crate::Warning::UnusedWeights) says so of rows with weights.
-    /// Columns, labels, classes and categories must have the same [names](RowSource::names) in both sets, in the same order,
-    /// where both have names: rows are matched by position only.
+    /// Columns, labels, classes and categories must have the same [names](brisk_loader::RowSource::names) in both sets, in the
+    /// same order, where both have names: rows are matched by position only.
     ///
     /// # Errors
     /// [`Error::Memory`] if the run takes more memory than is available, before any is taken; [`Error::RowSet`],

@@ -19,7 +19,7 @@ pub enum Labels {
     },
     /// Any finite number.
     Numbers,
-    /// Of several kinds: those of [`Task::label_kinds`].
+    /// Of several kinds: those of [`Task::label_kinds`](crate::Task::label_kinds).
     Mixed,
 }
 
