@@ -59,7 +59,7 @@ impl Parameters {
         graph.record(|program| program.push(clip_by_value(grads.len(), limit)?, &[grads]));
     }
 
-    /// The same, and an error if a step has used the gradients already.
+    /// Records an error as [`check_gradients`](Self::check_gradients) does, and one if a step has used the gradients already.
     #[track_caller]
     pub(crate) fn check_before_step(&self, op: &'static str, graph: &Graph) {
         self.check_gradients(op, graph);
