@@ -13,8 +13,8 @@ use brisk_replicate::buckets;
 use brisk_report::{mebibytes, thousands};
 use brisk_train::metrics::roc_auc;
 use brisk_train::{
-    Binary, CheckpointFiles, DataParallel, Ended, Error, Feed, FeedConfig, FeedProbe, Outputs, Progress, RunFolder, Scorer,
-    StopFlag, StopSignal, Trainable, Trainer, TrainerConfig, Training,
+    Binary, Checkpoint, CheckpointFiles, DataParallel, Ended, Error, Feed, FeedConfig, FeedProbe, Outputs, Progress, RunFolder,
+    Scorer, StopFlag, StopSignal, Trainable, Trainer, TrainerConfig, Training,
 };
 use serde_json::{Value, json};
 
@@ -109,7 +109,7 @@ pub(crate) fn train(
     config["replicas"] = json!(replicas.world_size());
     config["wire"] = json!(format!("{:?}", options.wire).to_lowercase());
     config["zero"] = json!(format!("{:?}", options.zero).to_lowercase());
-    let Place { folder, checkpoint, .. } = place_of_all(replicas, &trainer, options, &config, &note)?;
+    let (folder, checkpoint) = place_of_all(replicas, &trainer, options, &config, &note)?;
     // The probe runs on one replica while the machine is otherwise idle.
     let loader_rows_per_s = if is_first { probe.rows_per_s()? } else { 0.0 };
     let mut outputs = Outputs {
@@ -175,25 +175,29 @@ fn share_signal(replicas: &DataParallel, stop: &StopFlag) -> Result<()> {
 /// Rows scored at a time, of all replicas together.
 const TEST_ROWS: usize = 1024;
 
-/// The folder of the run's files, on every replica.
+/// The folder of the run's files and the checkpoint that it resumes from, on every replica.
 fn place_of_all(
     replicas: &DataParallel,
     trainer: &Training<'_>,
     options: &Options,
     config: &Value,
     note: &dyn Fn(&str),
-) -> Result<Place> {
+) -> Result<(RunFolder, Option<(PathBuf, Checkpoint)>)> {
     let found = match replicas.rank() {
         0 => Some(Place::find(&options.place, &options.run, replicas.world_size(), config, note)?),
         _ => None,
     };
     let said = found.as_ref().map_or_else(Default::default, |place| {
-        let checkpoint = place.checkpoint.as_ref().map_or(String::new(), |(path, _)| path.display().to_string());
-        [place.folder.path().display().to_string(), checkpoint, place.parts.clone().unwrap_or_default()]
+        let checkpoints: Vec<String> = place.checkpoints.iter().map(|path| path.display().to_string()).collect();
+        [place.folder.path().display().to_string(), checkpoints.join("\0"), place.in_store.to_string()]
     });
-    let [folder, checkpoint, parts] = said.map(|mine| texts::gather(replicas, &mine).map(|all| all[0].clone()));
-    let [folder, checkpoint, parts] = [folder?, checkpoint?, parts?];
-    let create = || RunFolder::create_at(Path::new(&folder)).map(|folder| Place { folder, checkpoint: None, parts: None });
+    let [folder, checkpoints, in_store] = said.map(|mine| texts::gather(replicas, &mine).map(|all| all[0].clone()));
+    let [folder, checkpoints, in_store] = [folder?, checkpoints?, in_store?];
+    let checkpoints = checkpoints.split('\0').filter(|path| !path.is_empty()).map(PathBuf::from).collect();
+    let create = || {
+        let folder = RunFolder::create_at(Path::new(&folder))?;
+        Ok::<_, Error>(Place { folder, checkpoints, in_store: in_store == "true" })
+    };
     let place = found.map_or_else(create, Ok);
     // A replica that cannot use the folder that the others can ends the run on all of them, with its name.
     let errors = texts::gather(replicas, &place.as_ref().err().map_or(String::new(), |error| format!("{error:#}")))?;
@@ -201,18 +205,16 @@ fn place_of_all(
         Some(rank) => bail!("rank {rank}: {}", errors[rank]),
         None => place?,
     };
+    let store = options.place.fetched_from().filter(|_| place.in_store).map(checkpoint_store).transpose()?;
     // Each replica reads what it needs.
-    let checkpoint = match options.place.fetched_from() {
-        Some(url) if !parts.is_empty() => {
-            let store = checkpoint_store(url)?;
-            Some((PathBuf::from(store.name_of(&parts)), trainer.load_checkpoint_from(&*store, &parts)?))
-        }
-        _ if !checkpoint.is_empty() && replicas.world_size() > 1 => {
-            let path = PathBuf::from(checkpoint);
-            let checkpoint = trainer.load_checkpoint(&path)?;
-            Some((path, checkpoint))
-        }
-        _ => place.checkpoint,
+    let load = |path: &Path| match &store {
+        Some(store) => trainer.load_checkpoint_from(&**store, &path.display().to_string()),
+        None => trainer.load_checkpoint(path),
     };
-    Ok(Place { checkpoint, ..place })
+    let checkpoint = place.load(&options.place, load, replicas.rank() == 0, note)?;
+    let shown = |(path, checkpoint): (PathBuf, _)| match &store {
+        Some(store) => (PathBuf::from(store.name_of(&path.display().to_string())), checkpoint),
+        None => (path, checkpoint),
+    };
+    Ok((place.folder, checkpoint.map(shown)))
 }

@@ -16,7 +16,7 @@ use brisk_nn::tensor::Graph;
 use brisk_report::{closing_table, mebibytes, thousands};
 use brisk_train::metrics::roc_auc;
 use brisk_train::{
-    Binary, Feed, FeedProbe, Outputs, Progress, ResidentRows, Scorer, StopFlag, Trainable, Trainer, TrainerConfig,
+    Binary, Checkpoint, Feed, FeedProbe, Outputs, Progress, ResidentRows, Scorer, StopFlag, Trainable, Trainer, TrainerConfig,
 };
 
 use options::Options;
@@ -79,7 +79,10 @@ fn run(options: Options) -> Result<ExitCode> {
 
     // The run, in a folder of its own or from a checkpoint in it.
     let config = options.config(&device.info().to_string(), data.train.names().columns);
-    let Place { folder, checkpoint, .. } = Place::find(&place, &options, 1, &config, &|said| print::note(said))?;
+    let note = |said: &str| print::note(said);
+    let found = Place::find(&place, &options, 1, &config, &note)?;
+    let checkpoint = found.load(&place, |path| Checkpoint::load(path), true, &note)?;
+    let folder = found.folder;
     let loader_rows_per_s = feed.rows_per_s()?;
     let mut outputs = Outputs {
         progress: Progress::stderr(options.epochs, trainer.train_rows().n_rows() as u64),
@@ -89,7 +92,7 @@ fn run(options: Options) -> Result<ExitCode> {
         stop: stop.clone(),
         ..Outputs::default()
     };
-    let report = match higgs::train(&trainer, checkpoint, &place, &mut outputs, &|said| print::note(said)) {
+    let report = match higgs::train(&trainer, checkpoint, &place, &mut outputs, &note) {
         Ok(report) => report,
         Err(error) => return stopped::without_results(error, &stop, StartedBy::CommandLine),
     };

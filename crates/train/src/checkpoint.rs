@@ -30,6 +30,7 @@ use checksum::Content;
 use head::Head;
 use index::{Index, ReadFile, is_index};
 use safetensors::tensor::{Metadata, TensorInfo};
+use source::Source;
 
 use crate::error::Error;
 
@@ -267,7 +268,44 @@ impl Checkpoint {
         Self::load_by(path.as_ref(), &mut |_, path| Ok(read_regular_file(path)))
     }
 
-    /// The same with the bytes of files as `read` returns them; it is also given the number of the file, from 0 for an index and
+    /// Checks a checkpoint without its values, so that a wrong path is an error before hours of work: that it is one, and that
+    /// all of its files are there, with the lengths that they should have.
+    ///
+    /// # Errors
+    /// Those of [`load`](Self::load), apart from those of the values.
+    pub fn check_heads(path: impl AsRef<Path>) -> Result<(), Error> {
+        let path = path.as_ref();
+        let missing = || Error::io(path, "read the checkpoint")(io::ErrorKind::NotFound.into());
+        Self::strings_in(Source::Folder, path)?.map(drop).ok_or_else(missing)
+    }
+
+    /// The named strings only; `None` if there is no such checkpoint.
+    pub(crate) fn strings_in(source: Source<'_>, path: &Path) -> Result<Option<Self>, Error> {
+        let mut strings = Self::default();
+        let mut add = |path: &Path, head: io::Result<(u64, Vec<u8>)>| {
+            let (n_bytes, bytes) = head.map_err(Error::io(path, "read the checkpoint"))?;
+            Head::parse(&bytes, n_bytes, path)?.strings().for_each(|(key, value)| strings.insert_metadata(key, value));
+            Ok::<_, Error>(())
+        };
+        let is_missing = |head: &io::Result<_>| head.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+        let head = if is_index(path) { None } else { Some(source.read_head(path)).filter(|head| !is_missing(head)) };
+        if let Some(head) = head {
+            add(path, head)?;
+            return Ok(Some(strings));
+        }
+        let Some(index) = Index::load_if_any(path, &mut |_, path| Ok(source.read(path)))? else { return Ok(None) };
+        for file in index.files() {
+            let of_replica = path.with_file_name(file);
+            let head = source.read_head(&of_replica);
+            if is_missing(&head) {
+                return Err(Error::damaged(Index::path_of(path), None, format!("its file `{file}` is missing")));
+            }
+            add(&of_replica, head)?;
+        }
+        Ok(Some(strings))
+    }
+
+    /// [`load`](Self::load) with the bytes of files as `read` returns them; it is also given the number of the file, from 0 for an index and
     /// for the first file.
     pub(crate) fn load_by(path: &Path, read: &mut ReadFile<'_>) -> Result<Self, Error> {
         let index = match Self::find(path, read)? {

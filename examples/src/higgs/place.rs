@@ -7,9 +7,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, anyhow, bail};
-use brisk_train::{
-    Checkpoint, CheckpointStore, Error, Fetched, FitReport, FoundCheckpoint, Outputs, ResumeMismatch, RunFolder, Training,
-};
+use brisk_train::{Checkpoint, CheckpointStore, Error, Fetched, FitReport, Outputs, ResumeMismatch, RunFolder, Training};
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::error::ErrorKind;
 use clap::{Args, Parser};
@@ -88,7 +86,7 @@ impl PlaceOptions {
             let message = "--resume FILE continues in the folder of FILE; leave out --out";
             return Err(usage_error::<O>(ErrorKind::ArgumentConflict, message));
         }
-        let checked = Checkpoint::load(path).and_then(|_| RunFolder::open(folder_of(path)));
+        let checked = Checkpoint::check_heads(path).and_then(|()| RunFolder::open(folder_of(path)));
         checked.map(drop).with_context(|| format!("--resume {}", path.display()))
     }
 }
@@ -133,16 +131,15 @@ impl PlaceOptions {
     }
 }
 
-/// The folder of a run's files, and the checkpoint that it resumes from.
+/// The folder of a run's files, and the checkpoints that it may resume from.
 #[derive(Debug)]
 pub struct Place {
     /// The run's folder, which no other run can use as long as this value or a clone of the folder exists.
     pub folder: RunFolder,
-    /// The checkpoint to resume from, and its path.
-    pub checkpoint: Option<(PathBuf, Checkpoint)>,
-    /// The object to resume from instead, which consists of several files: each replica loads its part from the
-    /// [store](PlaceOptions::fetched_from).
-    pub parts: Option<String>,
+    /// The checkpoints to try, the newest first.
+    pub checkpoints: Vec<PathBuf>,
+    /// Whether they are the names of objects in the [store](PlaceOptions::fetched_from), which consist of several files.
+    pub in_store: bool,
 }
 
 impl Place {
@@ -170,21 +167,62 @@ impl Place {
         // The lock is taken before anything is read: another run may be writing.
         folder.lock()?;
         let fetched = options.fetched_from().map(|url| fetch(&folder, url, n_replicas, note)).transpose()?;
-        if let Some(Fetched::ButParts(object)) = fetched {
-            return Ok(Self { folder, checkpoint: None, parts: Some(object) });
+        if let Some(Fetched::ButParts(objects)) = fetched {
+            return Ok(Self { folder, checkpoints: objects.into_iter().map(PathBuf::from).collect(), in_store: true });
         }
-        let checkpoint = match &options.resume {
-            Resume::No => None,
+        let checkpoints = match &options.resume {
+            Resume::No => Vec::new(),
             Resume::From(url) if is_url(url) && fetched == Some(Fetched::Nothing) => {
                 bail!("--resume {}: no run was copied there; give the URL that --checkpoints-to had", shown(url));
             }
-            Resume::From(path) if !is_url(path) => {
-                let checkpoint = Checkpoint::load(path).with_context(|| format!("--resume {}", path.display()))?;
-                Some((path.clone(), checkpoint))
-            }
-            Resume::Auto | Resume::From(_) => newest_checkpoint(&folder, note)?,
+            Resume::From(path) if !is_url(path) => vec![path.clone()],
+            Resume::Auto | Resume::From(_) => folder.newest_first(),
         };
-        Ok(Self { folder, checkpoint, parts: None })
+        Ok(Self { folder, checkpoints, in_store: false })
+    }
+
+    /// Loads the first of the checkpoints that is intact, by `load`, and its path. If `--resume auto` finds none in the folder,
+    /// the files of an earlier run are moved aside to make room for a new one. With several replicas, all of them call this.
+    ///
+    /// # Errors
+    /// If the checkpoint that was named is damaged, none in the store is intact, or one cannot be read.
+    pub fn load(
+        &self,
+        options: &PlaceOptions,
+        load: impl Fn(&Path) -> Result<Checkpoint, Error>,
+        is_first: bool,
+        note: &dyn Fn(&str),
+    ) -> Result<Option<(PathBuf, Checkpoint)>> {
+        let named = match &options.resume {
+            Resume::No => return Ok(None),
+            Resume::Auto => None,
+            Resume::From(path) => Some(path),
+        };
+        let mut last = None;
+        for path in &self.checkpoints {
+            match load(path) {
+                Ok(checkpoint) => return Ok(Some((path.clone(), checkpoint))),
+                Err(error @ (Error::Damaged { .. } | Error::WrongFile { .. })) => {
+                    if named != Some(path) {
+                        note(&format!("not resuming from a damaged checkpoint: {error}"));
+                    }
+                    last = Some(error);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        match (last, named) {
+            (Some(error), Some(named)) => Err(error).with_context(|| format!("--resume {}", shown(named))),
+            (Some(error), None) if self.in_store => Err(error.into()),
+            _ => {
+                let path = self.folder.path().display();
+                let kept = if is_first { self.folder.set_aside()? } else { None };
+                let kept =
+                    kept.map_or(String::new(), |kept| format!("; what an earlier run left there is now in {}", kept.display()));
+                note(&format!("no checkpoint to resume from in {path}: starting from the start{kept}"));
+                Ok(None)
+            }
+        }
     }
 }
 
@@ -195,7 +233,9 @@ fn fetch(folder: &RunFolder, url: &Path, n_replicas: usize, note: &dyn Fn(&str))
     let into = format!("the run at {} into {}", shown(url), folder.path().display());
     match &fetched {
         Fetched::Newer => note(&format!("fetched {into}")),
-        Fetched::ButParts(object) => note(&format!("fetched {into}; each replica reads its part of `{object}` from there")),
+        Fetched::ButParts(objects) => {
+            note(&format!("fetched {into}; each replica reads its part of `{}` from there", objects[0]));
+        }
         Fetched::NotNewer | Fetched::Nothing => {}
     }
     Ok(fetched)
@@ -223,22 +263,6 @@ fn settings(config: &[u8]) -> Option<Value> {
     let fields = config.as_object_mut()?;
     ["device", "replicas", "zero"].iter().for_each(|name| drop(fields.remove(*name)));
     Some(config)
-}
-
-/// The newest intact checkpoint. If there is none, the files of an earlier run are moved aside to make room for a new one.
-fn newest_checkpoint(folder: &RunFolder, note: &dyn Fn(&str)) -> Result<Option<(PathBuf, Checkpoint)>> {
-    let FoundCheckpoint { newest, damaged } = folder.find_checkpoint()?;
-    for error in &damaged {
-        note(&format!("not resuming from a damaged checkpoint: {error}"));
-    }
-    if newest.is_some() {
-        return Ok(newest);
-    }
-    let path = folder.path().display();
-    let kept = folder.set_aside()?;
-    let kept = kept.map_or(String::new(), |kept| format!("; what an earlier run left there is now in {}", kept.display()));
-    note(&format!("no checkpoint to resume from in {path}: starting from the start{kept}"));
-    Ok(None)
 }
 
 /// Trains from the start, or from a checkpoint. `note` is called with which of the two, and how the run differs from the one that

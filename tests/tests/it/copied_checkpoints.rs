@@ -275,6 +275,52 @@ fn a_run_that_is_cut_off_leaves_the_previous_checkpoint_whole() -> Result<(), Er
     Ok(())
 }
 
+#[test]
+fn a_damaged_newest_checkpoint_in_the_store_is_found_and_the_best_one_used() -> Result<(), Error> {
+    for (what, is_of_index) in [("the head of a file", false), ("the index", true)] {
+        let server = Server::start();
+        let (_dir, folder) = new_folder();
+        together(2, 3, &folder, &server, None)?;
+        let is_damaged = |name: &&String| match is_of_index {
+            true => *name == "last.safetensors.index.json",
+            false => name.starts_with("last-") && name.ends_with("-00001-of-00002.safetensors"),
+        };
+        let name = names(&server).iter().find(is_damaged).expect("it was copied").clone();
+        server.put(&format!("/runs/7/{name}"), b"half".to_vec());
+
+        let (_dir, elsewhere) = fetched(&server, Fetched::Newer);
+        let found = elsewhere.find_checkpoint()?;
+        let (path, best) = found.newest.expect("the best one is intact");
+        assert_eq!((path, found.damaged.len()), (elsewhere.best(), 1), "{what}: {:?}", found.damaged);
+        assert_eq!(elsewhere.newest_first(), [elsewhere.last(), elsewhere.best()], "{what}: the damaged one is named");
+
+        let (_dir, elsewhere) = new_folder();
+        let by_parts = elsewhere.fetch_but_parts(&store(&server))?;
+        assert_eq!(by_parts, Fetched::ButParts(LAST_AND_BEST.map(str::to_owned).into()), "{what}");
+        let loaded = run_threads(2, &CONFIG, |replica| {
+            let (ready, device) = (Setting::default().ready().divided(replica)?, cpu(1));
+            let training = ready.on_replica(&device, replica)?;
+            let error = training.load_checkpoint_from(&store(&server), LAST_AND_BEST[0]).expect_err("it is damaged");
+            assert!(matches!(error, Error::Damaged { .. }) && error.to_string().contains("/runs/7/last"), "{what}: {error}");
+            Ok::<_, Error>(error.to_string())
+        })?;
+        assert_eq!(loaded[0], loaded[1], "{what}: replicas agree");
+        assert!(epoch(&best) <= 3, "{what}");
+
+        for name in names(&server).iter().filter(|name| name.starts_with("best") && name.ends_with(".index.json")) {
+            server.put(&format!("/runs/7/{name}"), b"half".to_vec());
+        }
+        let error = new_folder().1.fetch_but_parts(&store(&server)).expect_err("none is intact").to_string();
+        assert!(error.contains("/runs/7/last") && !error.contains("s3cret"), "{what}: {error}");
+        let error = new_folder().1.fetch(&store(&server)).expect_err("none is intact").to_string();
+        assert!(error.contains("/runs/7/") && !error.contains("s3cret"), "{what}: {error}");
+    }
+    Ok(())
+}
+
+/// Objects to resume from.
+const LAST_AND_BEST: [&str; 2] = ["last.safetensors", "best.safetensors"];
+
 /// Parameters that are large compared with heads of files.
 fn wide() -> Setting {
     let config = TrainerConfig { max_epochs: 2, ..Setting::default().config };
@@ -307,7 +353,7 @@ fn replicas_request_only_their_parts_and_resume_like_a_run_that_was_not_stopped(
     assert_eq!(folder.fetch_but_parts(&store(&server))?, Fetched::NotNewer);
 
     let n_before = server.requests().len();
-    assert_eq!(elsewhere.fetch_but_parts(&store(&server))?, Fetched::ButParts("last.safetensors".to_owned()));
+    assert_eq!(elsewhere.fetch_but_parts(&store(&server))?, Fetched::ButParts(LAST_AND_BEST.map(str::to_owned).into()));
     assert!(elsewhere.metrics_csv().is_file() && !elsewhere.last().exists(), "the log only");
     let report = run(2, &longer, &elsewhere, Some("last.safetensors"))?;
     let read = |request: &Request| {

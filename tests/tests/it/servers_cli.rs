@@ -122,6 +122,14 @@ fn a_run_goes_on_from_the_server_to_which_it_was_copied() {
         );
         let (status, _, stderr) = train(&place, "data_parallel", &["--epochs", "4", "--resume", &url]);
         assert_eq!(status, Some(0), "{stderr}");
+        // Damaged there: the best one is used.
+        let is_last = |name: &String| name.starts_with(&format!("/runs/{files}/last")) && name.ends_with(".safetensors");
+        let last = server.names_of_objects().into_iter().find(is_last).expect("it was copied");
+        server.put(&last, b"half".to_vec());
+        let (status, _, stderr) = train(&place, "data_parallel", &["--epochs", "4", "--resume", &url]);
+        assert_eq!(status, Some(0), "{stderr}");
+        let said = ["not resuming from a damaged checkpoint: ", "resuming from ", "best.safetensors"];
+        assert!(said.iter().all(|said| stderr.contains(said)), "{stderr}");
     }
 }
 

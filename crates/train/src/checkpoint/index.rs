@@ -57,7 +57,7 @@ impl Index {
     }
 
     /// The index of the checkpoint `NAME.safetensors`, if there is one, from the bytes that `read` returns.
-    pub(super) fn load_if_any(path: &Path, read: &mut ReadFile<'_>) -> Result<Option<Self>, Error> {
+    pub(crate) fn load_if_any(path: &Path, read: &mut ReadFile<'_>) -> Result<Option<Self>, Error> {
         let path = Self::path_of(path);
         match read(0, &path)? {
             Ok(bytes) => Self::parse(&bytes, &path).map(Some),

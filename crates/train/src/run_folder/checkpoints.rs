@@ -1,12 +1,14 @@
 //! The checkpoints in a run's folder: finds the one to resume from, and moves unusable ones aside.
 
+use std::cmp::Reverse;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::RunFolder;
 use crate::checkpoint::Checkpoint;
 use crate::checkpoint::index::{Index, files_of, stem_and_generation};
+use crate::checkpoint::source::Source;
 use crate::error::Error;
 
 /// The result of [`RunFolder::find_checkpoint`].
@@ -39,11 +41,27 @@ impl RunFolder {
                         newest = Some((at, path, checkpoint));
                     }
                 }
-                Err(error @ (Error::Damaged { .. } | Error::WrongFile { .. })) => damaged.push(error),
+                Err(error) if is_unusable(&error) => damaged.push(error),
                 Err(error) => return Err(error),
             }
         }
         Ok(FoundCheckpoint { newest: newest.map(|(_, path, checkpoint)| (path, checkpoint)), damaged })
+    }
+
+    /// `last.safetensors` and `best.safetensors`, as far as they are there, the newest first: what each replica tries to
+    /// [load](crate::Training::load_checkpoint) in turn, until one is intact. Only the heads of the files are read. A checkpoint
+    /// whose head cannot be read is the first; loading it returns the reason.
+    pub fn newest_first(&self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for path in [self.last(), self.best()] {
+            match position_in(Source::Folder, &path) {
+                Ok(None) => {}
+                Ok(Some(at)) => found.push((Some(at), path)),
+                Err(_) => found.push((None, path)),
+            }
+        }
+        found.sort_by_key(|(at, _)| at.map(Reverse));
+        found.into_iter().map(|(_, path)| path).collect()
     }
 
     /// The checkpoints of the [best models](crate::TrainerConfig::keep_best), by epoch and batch; `best.safetensors` is not among
@@ -113,10 +131,20 @@ impl RunFolder {
     }
 }
 
+/// Whether an error is that of a file which is no checkpoint, or no longer: another checkpoint may be intact.
+pub(super) fn is_unusable(error: &Error) -> bool {
+    matches!(error, Error::Damaged { .. } | Error::WrongFile { .. })
+}
+
 /// The finished epochs of the run that wrote a checkpoint, and the finished batches of the epoch that follows.
 pub(super) fn position(checkpoint: &Checkpoint) -> Result<(usize, usize), Error> {
     let epoch = checkpoint.metadata("epoch", "a number of epochs")?;
     Ok((epoch, checkpoint.metadata_if_any("batch", "a number of batches")?.unwrap_or(0)))
+}
+
+/// The same of the checkpoint at `path`; `None` if it is not there. Only the heads of its files are read.
+pub(super) fn position_in(source: Source<'_>, path: &Path) -> Result<Option<(usize, usize)>, Error> {
+    Checkpoint::strings_in(source, path)?.map(|strings| position(&strings)).transpose()
 }
 
 /// The epoch in a name such as `7-valid_auc-0.93` or `7-batch-120-valid_auc-0.93`, and the batch; a batch sorts before the end of

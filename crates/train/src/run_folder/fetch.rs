@@ -1,14 +1,13 @@
 //! The run in a store, copied to a folder.
 
+use std::cmp::Reverse;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use brisk_atomic_file::write_atomically;
 
 use super::RunFolder;
-use super::checkpoints::position;
-use crate::checkpoint::Checkpoint;
-use crate::checkpoint::head::Head;
+use super::checkpoints::{is_unusable, position, position_in};
 use crate::checkpoint::index::Index;
 use crate::checkpoint::source::Source;
 use crate::checkpoint_store::{CheckpointStore, object_of, read_copy};
@@ -19,8 +18,10 @@ use crate::error::Error;
 pub enum Fetched {
     /// The folder now has the checkpoints of the store.
     Newer,
-    /// The folder now has all but the newest checkpoint of the store, the object of this name, which consists of several files.
-    ButParts(String),
+    /// The folder now has all but these checkpoints of the store, which consist of several files: the names of the objects to
+    /// [load](crate::Training::load_checkpoint_from), in this order, until one is intact. The newest is the first, after those
+    /// whose heads cannot be read.
+    ButParts(Vec<String>),
     /// The checkpoints in the folder are as new as those of the store, or newer. It is unchanged.
     NotNewer,
     /// There are no checkpoints in the store. The folder is unchanged.
@@ -46,34 +47,48 @@ impl RunFolder {
     /// # Cost
     /// The memory of two checkpoints: all that is copied is checked.
     pub fn fetch(&self, store: &dyn CheckpointStore) -> Result<Fetched, Error> {
-        self.fetch_from(store, fetch_checkpoint)
+        let ours = self.find_checkpoint()?.newest.map(|(_, ours)| position(&ours)).transpose()?;
+        self.fetch_from(store, ours, fetch_checkpoint)
     }
 
-    /// The same without the [files of replicas](crate::CheckpointFiles::OneAReplica): if the newest checkpoint consists of
-    /// several, it stays in the store, from which each replica loads what it needs by
+    /// The same without the [files of replicas](crate::CheckpointFiles::OneAReplica): checkpoints of several files stay in the
+    /// store, from which each replica loads what it needs by
     /// [`Training::load_checkpoint_from`](crate::Training::load_checkpoint_from).
     ///
     /// # Errors
     /// Those of [`fetch`](Self::fetch).
     pub fn fetch_but_parts(&self, store: &dyn CheckpointStore) -> Result<Fetched, Error> {
-        self.fetch_from(store, |store, path| match fetch_file(store, path)? {
+        let ours = [self.last(), self.best()].iter().filter_map(|path| position_in(Source::Folder, path).ok().flatten()).max();
+        self.fetch_from(store, ours, |store, path| match fetch_file(store, path)? {
             true => Ok(Arrived::Files(vec![path.to_owned()])),
-            false => Ok(position_of_parts(store, path)?.map_or(Arrived::default(), Arrived::Parts)),
+            false => {
+                let source = Source::Store(store);
+                match position_in(source, path).map_err(|error| source.named(error)) {
+                    Ok(at) => Ok(at.map_or(Arrived::default(), |at| Arrived::Parts(Ok(at)))),
+                    Err(error) if is_unusable(&error) => Ok(Arrived::Parts(Err(error))),
+                    Err(error) => Err(error),
+                }
+            }
         })
     }
 
     fn fetch_from(
         &self,
         store: &dyn CheckpointStore,
+        ours: Option<(usize, usize)>,
         fetch_checkpoint: impl Fn(&dyn CheckpointStore, &Path) -> Result<Arrived, Error>,
     ) -> Result<Fetched, Error> {
         let arrival = Arrival::create(self.path().join(ARRIVAL))?;
         let arrived = Self::at(arrival.path.clone());
-        let (mut checkpoints, mut parts) = (Vec::new(), None);
-        for path in [arrived.best(), arrived.last()] {
+        let (mut checkpoints, mut parts, mut unusable) = (Vec::new(), Vec::new(), Vec::new());
+        for path in [arrived.last(), arrived.best()] {
             match fetch_checkpoint(store, &path)? {
                 Arrived::Files(files) => checkpoints.extend(files),
-                Arrived::Parts(at) => parts = parts.max(Some((at, object_of(&path)))),
+                Arrived::Parts(Ok(at)) => parts.push((Some(at), object_of(&path))),
+                Arrived::Parts(Err(error)) => {
+                    parts.push((None, object_of(&path)));
+                    unusable.push(error);
+                }
             }
         }
         // After the checkpoints: it then has all rows that they count.
@@ -83,11 +98,11 @@ impl RunFolder {
         }
         let found = arrived.find_checkpoint()?;
         let whole = found.newest.map(|(_, whole)| position(&whole)).transpose()?;
-        let parts = parts.filter(|(at, _)| whole.is_none_or(|whole| whole < *at));
-        let Some(theirs) = parts.as_ref().map(|(at, _)| *at).or(whole) else {
-            return found.damaged.into_iter().next().map_or(Ok(Fetched::Nothing), Err);
+        let newest_parts = parts.iter().filter_map(|(at, _)| *at).max();
+        let Some(theirs) = newest_parts.max(whole) else {
+            let damaged = found.damaged.into_iter().map(|error| Source::Store(store).named(error));
+            return unusable.into_iter().chain(damaged).next().map_or(Ok(Fetched::Nothing), Err);
         };
-        let ours = self.find_checkpoint()?.newest.map(|(_, ours)| position(&ours)).transpose()?;
         if ours.is_some_and(|ours| ours >= theirs) {
             return Ok(Fetched::NotNewer);
         }
@@ -97,7 +112,11 @@ impl RunFolder {
             let to = self.path().join(from.file_name().unwrap_or_default());
             fs::rename(&from, &to).map_err(Error::io(&to, "write what was fetched"))?;
         }
-        Ok(parts.map_or(Fetched::Newer, |(_, object)| Fetched::ButParts(object)))
+        if newest_parts.is_none() || newest_parts < whole {
+            return Ok(Fetched::Newer);
+        }
+        parts.sort_by_key(|(at, _)| at.map(Reverse));
+        Ok(Fetched::ButParts(parts.into_iter().map(|(_, object)| object).collect()))
     }
 }
 
@@ -105,8 +124,8 @@ impl RunFolder {
 enum Arrived {
     /// Its files, the index last; none if the store does not have it.
     Files(Vec<PathBuf>),
-    /// Its position in the run, as it consists of several files, which stay in the store.
-    Parts((usize, usize)),
+    /// Its position in the run, or why it cannot be read: it consists of several files, which stay in the store.
+    Parts(Result<(usize, usize), Error>),
 }
 
 impl Default for Arrived {
@@ -115,50 +134,34 @@ impl Default for Arrived {
     }
 }
 
-/// The position of a checkpoint of several files, which is in the head of one of them; `None` if the store does not have it.
-fn position_of_parts(store: &dyn CheckpointStore, path: &Path) -> Result<Option<(usize, usize)>, Error> {
-    let source = Source::Store(store);
-    let Some(index) = read_index(store, path)?.map(|(_, index)| index) else { return Ok(None) };
-    let mut strings = Checkpoint::default();
-    for file in index.files() {
-        let path = path.with_file_name(file);
-        let read =
-            source.read_head(&path).map_err(|cause| Error::Io { path: path.clone(), action: "read the checkpoint", cause });
-        let head = read.and_then(|(n_bytes, bytes)| Head::parse(&bytes, n_bytes, &path)).map_err(|error| source.named(error))?;
-        head.strings().for_each(|(key, value)| strings.insert_metadata(key, value));
-    }
-    position(&strings).map(Some)
-}
-
-/// The index of a checkpoint of several files, and its bytes.
-fn read_index(store: &dyn CheckpointStore, path: &Path) -> Result<Option<(Vec<u8>, Index)>, Error> {
-    let path = Index::path_of(path);
-    let Some(bytes) = read_copy(store, &path)? else { return Ok(None) };
-    let index = Index::parse(&bytes, Path::new(&store.name_of(&object_of(&path))))?;
-    Ok(Some((bytes, index)))
-}
-
 /// Copies the files of a checkpoint to the folder of `path`, `NAME.safetensors`.
 fn fetch_checkpoint(store: &dyn CheckpointStore, path: &Path) -> Result<Arrived, Error> {
     if fetch_file(store, path)? {
         return Ok(Arrived::Files(vec![path.to_owned()]));
     }
     let index_path = Index::path_of(path);
+    let mut arrived = Vec::new();
     for _ in 0..ATTEMPTS {
-        let Some((bytes, index)) = read_index(store, path)? else { return Ok(Arrived::default()) };
+        let Some(bytes) = read_copy(store, &index_path)? else { return Ok(Arrived::default()) };
+        write(&index_path, &bytes)?;
+        // A damaged one is found later, like damaged files.
+        let Ok(index) = Index::parse(&bytes, &index_path) else { break };
         let files: Vec<PathBuf> = index.files().into_iter().map(|file| path.with_file_name(file)).collect();
         let mut has_all = true;
-        for file in &files {
-            // It is replaced by a newer one, which has removed it.
-            has_all = has_all && fetch_file(store, file)?;
+        for file in files {
+            // One that is missing has been replaced by a newer one; or is lost, which is found later.
+            match fetch_file(store, &file)? {
+                true => arrived.push(file),
+                false => has_all = false,
+            }
         }
         if has_all {
-            write(&index_path, &bytes)?;
-            return Ok(Arrived::Files(files.into_iter().chain([index_path]).collect()));
+            break;
         }
     }
-    let path = PathBuf::from(store.name_of(&object_of(&index_path)));
-    Err(Error::damaged(path, None, "some of the files that it lists are missing"))
+    arrived.sort();
+    arrived.dedup();
+    Ok(Arrived::Files(arrived.into_iter().chain([index_path]).collect()))
 }
 
 /// Whether the store has the file, which is then copied.

@@ -147,16 +147,22 @@ fn the_newest_intact_checkpoint_is_found_and_damaged_ones_are_listed() {
         assert_eq!(found.damaged.len(), n_damaged, "{:?}", found.damaged);
     };
     found(None, 0);
+    assert!(run.newest_first().is_empty(), "there is none");
     checkpoint(2, None).save(run.best()).expect("there is room");
     found(Some(run.best()), 0);
+    assert_eq!(run.newest_first(), [run.best()]);
     checkpoint(2, Some(7)).save(run.last()).expect("there is room");
     found(Some(run.last()), 0);
+    assert_eq!(run.newest_first(), [run.last(), run.best()]);
     checkpoint(1, Some(9)).save(run.last()).expect("there is room");
     found(Some(run.best()), 0);
+    assert_eq!(run.newest_first(), [run.best(), run.last()], "the last one is of an earlier epoch");
     fs::write(run.last(), "half").expect("writable");
     found(Some(run.best()), 1);
+    assert_eq!(run.newest_first(), [run.last(), run.best()], "loading the last one says why it is not used");
     fs::write(run.best(), "").expect("writable");
     found(None, 2);
+    assert_eq!(run.newest_first(), [run.last(), run.best()], "both are damaged");
     let damaged = run.find_checkpoint().expect("readable").damaged;
     for (error, name) in damaged.iter().zip(["best.safetensors", "last.safetensors"]) {
         assert!(error.to_string().contains(name), "{error}");
