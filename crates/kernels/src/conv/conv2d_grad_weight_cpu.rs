@@ -6,7 +6,7 @@ use crate::conv::conv2d_grad_weight::Conv2dGradWeight;
 use crate::conv::window::Images;
 use crate::cpu::room::with_room;
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::vectorised;
+use crate::cpu::vectorised::{inlined, vectorised};
 use crate::gemm::gemm::{Onto, Operand, serial_product};
 use crate::kernel::floats::Floats;
 use crate::storage::element::Element;
@@ -88,21 +88,18 @@ pub(super) fn run<T: Element>(
     // Weight `[o, u, ..]` is in the block of its tap row `u`.
     let (tap_len, n_parts) = (patches.n_cols(1), kernel.parts().n);
     grad_weight.par_chunks_mut(shape.n_patch()).enumerate().for_each_on_team(|(o, grad_weight)| {
-        vectorised(
-            #[inline(always)]
-            || {
-                for (i, grad_weight) in grad_weight.chunks_mut(block_taps * tap_len).enumerate() {
-                    let block = i * block_taps * tap_len * n_out + o * grad_weight.len();
-                    grad_weight.fill(0.0);
-                    for part in 0..n_parts {
-                        let sums = &parts[part * n_out * tap_len * window.kernel[0] + block..][..grad_weight.len()];
-                        for (grad_weight, sum) in grad_weight.iter_mut().zip(sums) {
-                            *grad_weight += sum;
-                        }
+        vectorised(inlined!(|| {
+            for (i, grad_weight) in grad_weight.chunks_mut(block_taps * tap_len).enumerate() {
+                let block = i * block_taps * tap_len * n_out + o * grad_weight.len();
+                grad_weight.fill(0.0);
+                for part in 0..n_parts {
+                    let sums = &parts[part * n_out * tap_len * window.kernel[0] + block..][..grad_weight.len()];
+                    for (grad_weight, sum) in grad_weight.iter_mut().zip(sums) {
+                        *grad_weight += sum;
                     }
                 }
-            },
-        );
+            }
+        }));
     });
 }
 
@@ -133,10 +130,7 @@ fn add_parts(n_patch: usize, grad_weight: &mut [f32], parts: &mut [f32]) {
     let n_out = grad_weight.len() / n_patch;
     let (sums, others) = parts.split_at_mut(grad_weight.len());
     for part in others.chunks_exact(sums.len()) {
-        vectorised(
-            #[inline(always)]
-            || sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += part),
-        );
+        vectorised(inlined!(|| sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += part)));
     }
     for (o, grad_weight) in grad_weight.chunks_exact_mut(n_patch).enumerate() {
         let sums = sums[o..].iter().step_by(n_out);

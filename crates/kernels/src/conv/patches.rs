@@ -6,7 +6,7 @@ use bytemuck::Pod;
 
 use super::window_sums::{self, max_channels};
 use crate::conv::window::Images;
-use crate::cpu::vectorised::vectorised;
+use crate::cpu::vectorised::{inlined, vectorised};
 use crate::gemm::gemm::{Onto, Operand, Panels, with_panels};
 use crate::gemm::transpose::Transpose;
 use crate::storage::element::{Element, widen};
@@ -172,10 +172,7 @@ impl<T: Element> Patches<'_, T> {
         let whole = Walk { n: 1, n_taps: n_pixels, ..self.walks[1] };
         for (&(image, at), padded) in covered.lines.iter().zip(padded.chunks_exact_mut(n_pixels * c)) {
             let line = (0..self.images.height as isize).contains(&at).then(|| self.line(image, at as usize));
-            vectorised(
-                #[inline(always)]
-                || pack_pixel(&whole, c, line, 0, padded, &copy),
-            );
+            vectorised(inlined!(|| pack_pixel(&whole, c, line, 0, padded, &copy)));
         }
     }
 
@@ -206,10 +203,7 @@ impl<T: Element> Patches<'_, T> {
                     let padded = &mut buffer[slot * n_pixels * c..][..n_pixels * c];
                     if held[slot] != Some((image, at)) {
                         held[slot] = Some((image, at));
-                        vectorised(
-                            #[inline(always)]
-                            || pack_pixel(&whole, c, Some(line), 0, padded, &widen),
-                        );
+                        vectorised(inlined!(|| pack_pixel(&whole, c, Some(line), 0, padded, &widen)));
                     }
                     padded
                 };
@@ -261,20 +255,17 @@ impl<T: Element> Patches<'_, T> {
     ) {
         let ([along_y, along_x], n_cols) = (self.walks, self.n_cols(1));
         for (&(image, j), patches) in rows.iter().zip(patches.chunks_exact_mut(along_x.n * stride)) {
-            vectorised(
-                #[inline(always)]
-                || {
-                    // One row of taps of all these pixels, from one line of the source.
-                    for (i, tap) in taps.clone().enumerate() {
-                        let y = along_y.start + (along_y.step * j + tap) as isize;
-                        let line = (0..self.images.height as isize).contains(&y).then(|| self.line(image, y as usize));
-                        for (pixel, patch) in patches.chunks_exact_mut(stride).enumerate() {
-                            let patch = &mut patch[i * tap_stride..][..n_cols];
-                            pack_pixel(&along_x, self.images.n_channels, line, pixel, patch, &copy);
-                        }
+            vectorised(inlined!(|| {
+                // One row of taps of all these pixels, from one line of the source.
+                for (i, tap) in taps.clone().enumerate() {
+                    let y = along_y.start + (along_y.step * j + tap) as isize;
+                    let line = (0..self.images.height as isize).contains(&y).then(|| self.line(image, y as usize));
+                    for (pixel, patch) in patches.chunks_exact_mut(stride).enumerate() {
+                        let patch = &mut patch[i * tap_stride..][..n_cols];
+                        pack_pixel(&along_x, self.images.n_channels, line, pixel, patch, &copy);
                     }
-                },
-            );
+                }
+            }));
         }
     }
 

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use crate::cpu::room::in_f32;
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::vectorised;
+use crate::cpu::vectorised::{inlined, vectorised};
 use crate::storage::element::Element;
 
 /// Elements below which using other threads for a loop does not pay.
@@ -15,12 +15,7 @@ const BLOCK_LEN: usize = 8 * 1024;
 /// Calls `f(offset, block of y)` for blocks that cover `y`, compiled for the vector instructions this machine has.
 pub(crate) fn each_block<T: Send>(y: &mut [T], f: impl Fn(usize, &mut [T]) + Sync) {
     // One call site, so that `f` is inlined into the code compiled for the wider instructions.
-    let run = |(i, block): (usize, &mut [T])| {
-        vectorised(
-            #[inline(always)]
-            || f(i * BLOCK_LEN, block),
-        )
-    };
+    let run = |(i, block): (usize, &mut [T])| vectorised(inlined!(|| f(i * BLOCK_LEN, block)));
     if y.len() <= SERIAL_LEN {
         y.chunks_mut(BLOCK_LEN).enumerate().for_each(run);
     } else {
@@ -37,20 +32,16 @@ pub(crate) fn each_row(n_cols: usize, y: &mut [f32], f: impl Fn(usize, &mut [f32
 pub(crate) fn each_row_in_f32<T: Element>(n_cols: usize, y: &mut [T], f: impl Fn(usize, &mut [f32]) + Sync) {
     let n_rows = (16 * 1024 / n_cols).max(1);
     let run = |(i, y): (usize, &mut [T])| {
-        vectorised(
-            #[inline(always)]
-            || {
-                in_f32(
-                    y,
-                    #[inline(always)]
-                    |y| {
-                        for (row, y) in y.chunks_exact_mut(n_cols).enumerate() {
-                            f(i * n_rows + row, y);
-                        }
-                    },
-                );
-            },
-        );
+        vectorised(inlined!(|| {
+            in_f32(
+                y,
+                inlined!(|y| {
+                    for (row, y) in y.chunks_exact_mut(n_cols).enumerate() {
+                        f(i * n_rows + row, y);
+                    }
+                }),
+            );
+        }));
     };
     if y.len() < 64 * 1024 {
         y.chunks_mut(n_rows * n_cols).enumerate().for_each(run);

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::vectorised;
+use crate::cpu::vectorised::{inlined, vectorised};
 use crate::storage::element::Element;
 
 /// Rows and columns that are read together: whole cache lines, of as many rows as there are elements in a line.
@@ -73,15 +73,9 @@ impl<T: Word> Band<'_, T> {
         if let Some(v3) = pulp::x86::V3::try_new() {
             return pulp::Simd::vectorize(v3, avx2::Band(v3, self));
         }
-        vectorised(
-            #[inline(always)]
-            || {
-                self.run_by(
-                    #[inline(always)]
-                    |rows| std::array::from_fn(|col| std::array::from_fn(|row| rows[row][col])),
-                );
-            },
-        );
+        vectorised(inlined!(|| {
+            self.run_by(inlined!(|rows| std::array::from_fn(|col| std::array::from_fn(|row| rows[row][col]))));
+        }));
     }
 
     #[inline(always)]
@@ -99,14 +93,11 @@ impl<T: Word> Band<'_, T> {
                 continue;
             }
             for (top, left) in [(0, 0), (SQUARE, 0), (0, SQUARE), (SQUARE, SQUARE)] {
-                let square = std::array::from_fn(
-                    #[inline(always)]
-                    |r| {
-                        let at = (row + top + r) * stride + first_col + left;
-                        let line: &[T; SQUARE] = x[at..at + SQUARE].try_into().expect("a slice of this length");
-                        line.map(T::word)
-                    },
-                );
+                let square = std::array::from_fn(inlined!(|r| {
+                    let at = (row + top + r) * stride + first_col + left;
+                    let line: &[T; SQUARE] = x[at..at + SQUARE].try_into().expect("a slice of this length");
+                    line.map(T::word)
+                }));
                 for (col, line) in transposed(square).into_iter().enumerate() {
                     let at = (left + col) * width + row + top;
                     out[at..at + SQUARE].copy_from_slice(&line);
@@ -124,6 +115,7 @@ mod avx2 {
     use pulp::{Simd, WithSimd};
 
     use super::{SQUARE, Square, Word};
+    use crate::cpu::vectorised::inlined;
 
     pub(super) struct Band<'a, T>(pub(super) V3, pub(super) super::Band<'a, T>);
 
@@ -133,10 +125,7 @@ mod avx2 {
         #[inline(always)]
         fn with_simd<S: Simd>(self, _: S) {
             let Self(v3, mut band) = self;
-            band.run_by(
-                #[inline(always)]
-                |rows| transposed(v3, rows),
-            );
+            band.run_by(inlined!(|rows| transposed(v3, rows)));
         }
     }
 

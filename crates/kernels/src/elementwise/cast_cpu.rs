@@ -2,6 +2,7 @@ use bytemuck::Pod;
 use half::{bf16, f16};
 
 use crate::cpu::blocks::each_block;
+use crate::cpu::vectorised::inlined;
 use crate::dtype::DType;
 use crate::elementwise::cast::Cast;
 use crate::kernel::twin::TwinArgs;
@@ -32,11 +33,10 @@ fn convert<X: Pod + Sync, Y: Pod + Send>(args: &mut TwinArgs<'_>, f: impl Fn(X) 
     let (x, y) = (args.read::<X>("x"), args.write::<Y>("y"));
     each_block(
         y,
-        #[inline(always)]
-        |at, y| {
+        inlined!(|at, y| {
             for (y, &x) in y.iter_mut().zip(&x[at..]) {
                 *y = f(x);
             }
-        },
+        }),
     );
 }

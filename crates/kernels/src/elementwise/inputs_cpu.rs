@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::aligned::AlignedFloats;
-use crate::cpu::vectorised::vectorised;
+use crate::cpu::vectorised::{inlined, vectorised};
 use crate::expr::{BLOCK_LEN, Evaluator, Expr, Operand, hoist};
 use crate::kernel::floats::Floats;
 use crate::kernel::twin::TwinArgs;
@@ -95,10 +95,7 @@ impl<'a> Input<'a> {
             Self::Drawn(drawn) => {
                 // By value, so that stores cannot change the keys and the loop vectorises.
                 let (drawn, start) = (*drawn, in_u32(range.start));
-                vectorised(
-                    #[inline(always)]
-                    || drawn.fill(start, buffer),
-                );
+                vectorised(inlined!(|| drawn.fill(start, buffer)));
                 Operand::Slice(buffer)
             }
             Self::Output => unreachable!("the caller reads the output"),

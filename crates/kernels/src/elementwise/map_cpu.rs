@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use crate::aligned::AlignedFloats;
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::vectorised;
+use crate::cpu::vectorised::{inlined, vectorised};
 use crate::dtype::DType;
 use crate::elementwise::inputs_cpu::{Input, precomputed};
 use crate::expr::{BLOCK_LEN, Evaluator, Operand, Scratch};
@@ -118,25 +118,19 @@ impl<'a> Output<'a> {
 
     /// `x` = the elements of `range`, in f32.
     fn widen_into(&self, range: Range<usize>, x: &mut [f32]) {
-        vectorised(
-            #[inline(always)]
-            || match self {
-                Self::F32(y) => x.copy_from_slice(&y[range.clone()]),
-                Self::F16(y) => widen(&y[range.clone()], x),
-                Self::Bf16(y) => widen(&y[range.clone()], x),
-            },
-        );
+        vectorised(inlined!(|| match self {
+            Self::F32(y) => x.copy_from_slice(&y[range.clone()]),
+            Self::F16(y) => widen(&y[range.clone()], x),
+            Self::Bf16(y) => widen(&y[range.clone()], x),
+        }));
     }
 
     fn keep(&mut self, range: Range<usize>, buffer: &[f32]) {
-        vectorised(
-            #[inline(always)]
-            || match self {
-                Self::F32(_) => {}
-                Self::F16(y) => narrow(&buffer[..range.len()], &mut y[range.clone()]),
-                Self::Bf16(y) => narrow(&buffer[..range.len()], &mut y[range.clone()]),
-            },
-        );
+        vectorised(inlined!(|| match self {
+            Self::F32(_) => {}
+            Self::F16(y) => narrow(&buffer[..range.len()], &mut y[range.clone()]),
+            Self::Bf16(y) => narrow(&buffer[..range.len()], &mut y[range.clone()]),
+        }));
     }
 }
 
@@ -220,10 +214,7 @@ impl Job<'_> {
                     _ => &[],
                 };
                 results[0].copy_from_slice(value);
-                vectorised(
-                    #[inline(always)]
-                    || form.run(further, drawn, start + range.start, results[0]),
-                );
+                vectorised(inlined!(|| form.run(further, drawn, start + range.start, results[0])));
             }
             _ => self.evaluator.run_block(&operands[..self.inputs.len()], &mut results[..n_outputs], scratch),
         }

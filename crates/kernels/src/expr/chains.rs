@@ -8,6 +8,7 @@ use super::loops::*;
 use super::op::Binary;
 use super::tape::{Action, Instruction, Source, Target};
 use super::unary::{Unary, WithFunction};
+use crate::cpu::vectorised::inlined;
 
 /// Vectors of a tile: enough independent results of one operation to hide its latency, and few enough for the registers.
 const TILE: usize = 4;
@@ -179,11 +180,7 @@ impl<V: Copy> Step<'_, V> {
         }
         let mut y = results;
         for i in 0..TILE {
-            y[i] = F::call(
-                simd,
-                #[inline(always)]
-                |k| x[k][i],
-            );
+            y[i] = F::call(simd, inlined!(|k| x[k][i]));
         }
         y
     }

@@ -15,7 +15,7 @@ use crate::cpu::blocks::cut;
 use crate::cpu::room::with_room;
 use crate::cpu::team::OnTeam;
 use crate::cpu::transpose::transpose_rows;
-use crate::cpu::vectorised::vectorised;
+use crate::cpu::vectorised::{inlined, vectorised};
 use crate::gemm::transpose::Transpose;
 
 /// A matrix operand with strides: element `(row, col)` is `data[row * row_stride + col * col_stride]`.
@@ -113,16 +113,13 @@ unsafe fn each_tile(
         // SAFETY: no other thread has this tile.
         unsafe { packed.multiply(y, (rows, cols), onto) };
         let Some(finish) = finish else { return };
-        vectorised(
-            #[inline(always)]
-            || {
-                for row in rows.clone() {
-                    // SAFETY: as above; one row of the tile is contiguous, and its product is complete.
-                    let line = unsafe { std::slice::from_raw_parts_mut(y.at(row * n + cols.start), cols.len()) };
-                    finish(row, cols.clone(), line);
-                }
-            },
-        );
+        vectorised(inlined!(|| {
+            for row in rows.clone() {
+                // SAFETY: as above; one row of the tile is contiguous, and its product is complete.
+                let line = unsafe { std::slice::from_raw_parts_mut(y.at(row * n + cols.start), cols.len()) };
+                finish(row, cols.clone(), line);
+            }
+        }));
     };
     match tiles {
         [tile] => run(tile),
@@ -514,10 +511,7 @@ struct Place {
 #[inline(always)]
 fn lines<S: Simd, const R: usize>(simd: S, data: &[f32], stride: usize, panel: &[[S::f32s; 2]]) -> [[S::f32s; 2]; R] {
     let k = panel.len();
-    let lines: [&[f32]; R] = from_fn(
-        #[inline(always)]
-        |r| &data[r * stride..][..k],
-    );
+    let lines: [&[f32]; R] = from_fn(inlined!(|r| &data[r * stride..][..k]));
     let mut sums = [[simd.splat_f32s(0.0); 2]; R];
     for i in 0..k {
         let [b0, b1] = panel[i];

@@ -17,7 +17,7 @@ use super::bf16::{Bf16Instructions, HEIGHT, LANES, Lines, PairLine, Panel, STEP,
 use crate::cpu::room::with_room;
 use crate::cpu::team::OnTeam;
 use crate::cpu::transpose::{Word, transpose_rows};
-use crate::cpu::vectorised::vectorised;
+use crate::cpu::vectorised::{inlined, vectorised};
 use crate::gemm::gemm::{Onto, Threads};
 
 /// K indices that are multiplied at a time, so that the rows of a block and a panel stay in the first-level cache.
@@ -171,20 +171,17 @@ impl Stored<'_> {
         panel[depth.len() / 2..].fill(PairLine::zeroed());
         if self.k_is_outer {
             let lines = &self.data[depth.start * self.stride + first..];
-            vectorised(
-                #[inline(always)]
-                || {
-                    for (pair, PairLine(line)) in panel[..depth.len().div_ceil(2)].iter_mut().enumerate() {
-                        let low = &lines[2 * pair * self.stride..];
-                        let high = if 2 * pair + 1 < depth.len() { &lines[(2 * pair + 1) * self.stride..] } else { &[] };
-                        if n == LANES {
-                            interleave_half(low, high, &mut line[..n]);
-                        } else {
-                            interleave(low, high, &mut line[..n]);
-                        }
+            vectorised(inlined!(|| {
+                for (pair, PairLine(line)) in panel[..depth.len().div_ceil(2)].iter_mut().enumerate() {
+                    let low = &lines[2 * pair * self.stride..];
+                    let high = if 2 * pair + 1 < depth.len() { &lines[(2 * pair + 1) * self.stride..] } else { &[] };
+                    if n == LANES {
+                        interleave_half(low, high, &mut line[..n]);
+                    } else {
+                        interleave(low, high, &mut line[..n]);
                     }
-                },
-            );
+                }
+            }));
         } else {
             let lines = &self.data[first * self.stride + depth.start..];
             let n_whole = depth.len() / 2;
@@ -217,22 +214,19 @@ impl Stored<'_> {
         if step.len() < STEP {
             lines.fill(PairLine::zeroed());
         }
-        vectorised(
-            #[inline(always)]
-            || {
-                for pair in 0..step.len().div_ceil(2) {
-                    let [low, high] = self.pair(step, pair);
-                    if self.n == LANES {
-                        interleave_half(low, high, &mut lines[pair].0[..LANES]);
-                        continue;
-                    }
-                    for (p, first) in (0..self.n).step_by(WIDTH).enumerate() {
-                        let line = &mut lines[p * TILE_LINES + pair].0[..WIDTH.min(self.n - first)];
-                        interleave(&low[first..], high.get(first..).unwrap_or_default(), line);
-                    }
+        vectorised(inlined!(|| {
+            for pair in 0..step.len().div_ceil(2) {
+                let [low, high] = self.pair(step, pair);
+                if self.n == LANES {
+                    interleave_half(low, high, &mut lines[pair].0[..LANES]);
+                    continue;
                 }
-            },
-        );
+                for (p, first) in (0..self.n).step_by(WIDTH).enumerate() {
+                    let line = &mut lines[p * TILE_LINES + pair].0[..WIDTH.min(self.n - first)];
+                    interleave(&low[first..], high.get(first..).unwrap_or_default(), line);
+                }
+            }
+        }));
     }
 
     /// One step of K indices of all rows: a tile of each band after the other, with 0 beyond the last row.
@@ -242,16 +236,13 @@ impl Stored<'_> {
         let mut pairs = [[0_u32; N]; TILE_LINES];
         for (first, bands) in (0..self.n).step_by(N).zip(bands.chunks_mut(N)) {
             let n = N.min(self.n - first);
-            vectorised(
-                #[inline(always)]
-                || {
-                    for (pair, line) in pairs.iter_mut().enumerate().take(step.len().div_ceil(2)) {
-                        let [low, high] = self.pair(step, pair);
-                        interleave(&low[first..], high.get(first..).unwrap_or_default(), &mut line[..n]);
-                        line[n..].fill(0);
-                    }
-                },
-            );
+            vectorised(inlined!(|| {
+                for (pair, line) in pairs.iter_mut().enumerate().take(step.len().div_ceil(2)) {
+                    let [low, high] = self.pair(step, pair);
+                    interleave(&low[first..], high.get(first..).unwrap_or_default(), &mut line[..n]);
+                    line[n..].fill(0);
+                }
+            }));
             let pairs: &[[f32; N]] = cast_slice(&pairs);
             for (i, band) in bands.chunks_exact_mut(HEIGHT).enumerate() {
                 transpose_rows(&pairs.as_flattened()[i * HEIGHT..], N, TILE_LINES, TILE_LINES, cast_slice_mut(band));

@@ -18,7 +18,7 @@ use super::bf16::{Bf16Instructions, Lines, STEP, Step};
 use super::gemm::{Onto, Threads};
 use super::pairs::{Panels, Stored, with_lines};
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::vectorised;
+use crate::cpu::vectorised::{inlined, vectorised};
 use crate::storage::element::Element;
 
 /// Elements that a task splits.
@@ -119,18 +119,15 @@ impl Paired for f16 {
 /// Both parts of some numbers, each followed by 0.
 fn split_line(from: &[f16], nearest: &mut [bf16], left: &mut [bf16], is_finite: &AtomicBool) {
     let mut all_finite = true;
-    vectorised(
-        #[inline(always)]
-        || {
-            for (start, block) in (0..from.len()).step_by(BLOCK).zip(from.chunks(BLOCK)) {
-                let parts = split_block(block);
-                all_finite &= parts.is_finite;
-                let range = start..start + block.len();
-                nearest[range.clone()].copy_from_slice(&parts.nearest[..block.len()]);
-                left[range].copy_from_slice(&parts.left[..block.len()]);
-            }
-        },
-    );
+    vectorised(inlined!(|| {
+        for (start, block) in (0..from.len()).step_by(BLOCK).zip(from.chunks(BLOCK)) {
+            let parts = split_block(block);
+            all_finite &= parts.is_finite;
+            let range = start..start + block.len();
+            nearest[range.clone()].copy_from_slice(&parts.nearest[..block.len()]);
+            left[range].copy_from_slice(&parts.left[..block.len()]);
+        }
+    }));
     nearest[from.len()..].fill(bf16::ZERO);
     left[from.len()..].fill(bf16::ZERO);
     if !all_finite {

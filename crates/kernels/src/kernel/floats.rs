@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use crate::cpu::team::OnTeam;
 use crate::cpu::transpose::transpose_into;
-use crate::cpu::vectorised::vectorised;
+use crate::cpu::vectorised::{inlined, vectorised};
 use crate::dtype::DType;
 use crate::kernel::twin::TwinArgs;
 use crate::storage::element::{Element, widen};
@@ -48,14 +48,11 @@ impl<'a> Floats<'a> {
 
     /// `y` = the elements of `range`, in f32.
     pub(crate) fn widen_into(&self, range: Range<usize>, y: &mut [f32]) {
-        vectorised(
-            #[inline(always)]
-            || match self {
-                Self::F32(x) => widen(&x[range.clone()], y),
-                Self::F16(x) => widen(&x[range.clone()], y),
-                Self::Bf16(x) => widen(&x[range.clone()], y),
-            },
-        );
+        vectorised(inlined!(|| match self {
+            Self::F32(x) => widen(&x[range.clone()], y),
+            Self::F16(x) => widen(&x[range.clone()], y),
+            Self::Bf16(x) => widen(&x[range.clone()], y),
+        }));
     }
 
     /// `y[i]` = element `start + i stride`, in f32.

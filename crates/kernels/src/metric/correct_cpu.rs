@@ -1,3 +1,4 @@
+use crate::cpu::vectorised::inlined;
 use crate::metric::correct::Correct;
 use crate::reduce::rows_cpu::each_row_block_of_one_result;
 
@@ -6,13 +7,12 @@ pub(crate) fn run(kernel: &Correct, x: &[f32], target: &[u32], y: &mut [f32]) {
     each_row_block_of_one_result(
         n_classes,
         y,
-        #[inline(always)]
-        |first, y| {
+        inlined!(|first, y| {
             let rows = x[first * n_classes..].chunks_exact(n_classes).zip(&target[first..]);
             for (y, (x, &target)) in y.iter_mut().zip(rows) {
                 *y = f32::from(u8::from(first_greatest(x) == Some(target as usize)));
             }
-        },
+        }),
     );
 }
 

@@ -1,6 +1,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::cpu::blocks::each_block;
+use crate::cpu::vectorised::inlined;
 use crate::float::rounded;
 use crate::optimizer::grad_scaler::UpdateScale;
 
@@ -17,8 +18,7 @@ pub(crate) fn unscale(scale: f32, grads: &mut [f32], scaler: &mut [u32], state: 
     let found_inf = AtomicBool::new(!scale.is_normal());
     each_block(
         grads,
-        #[inline(always)]
-        |_, grads| {
+        inlined!(|_, grads| {
             let mut greatest = 0;
             for g in grads {
                 *g *= inverse;
@@ -27,7 +27,7 @@ pub(crate) fn unscale(scale: f32, grads: &mut [f32], scaler: &mut [u32], state: 
             if greatest == EXPONENT {
                 found_inf.store(true, Ordering::Relaxed);
             }
-        },
+        }),
     );
     scaler[0] = scaler[0].max(1);
     if found_inf.into_inner() {

@@ -1,4 +1,5 @@
 use crate::cpu::blocks::each_row;
+use crate::cpu::vectorised::inlined;
 use crate::optimizer::newton_schulz::NewtonSchulzFactor;
 
 pub(crate) fn factor(kernel: &NewtonSchulzFactor, gram: &[f32], square: &[f32], y: &mut [f32]) {
@@ -6,13 +7,12 @@ pub(crate) fn factor(kernel: &NewtonSchulzFactor, gram: &[f32], square: &[f32], 
     each_row(
         n,
         y,
-        #[inline(always)]
-        |row, y| {
+        inlined!(|row, y| {
             let of_row = row * n..(row + 1) * n;
             for ((y, gram), square) in y.iter_mut().zip(&gram[of_row.clone()]).zip(&square[of_row]) {
                 *y = b * gram + c * square;
             }
             y[row % n] += a;
-        },
+        }),
     );
 }

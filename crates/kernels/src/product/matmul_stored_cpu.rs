@@ -13,7 +13,7 @@ use crate::cpu::room::in_f32;
 use crate::cpu::room::with_room;
 use crate::cpu::team::OnTeam;
 use crate::cpu::transpose::transpose_into;
-use crate::cpu::vectorised::vectorised;
+use crate::cpu::vectorised::{inlined, vectorised};
 use crate::gemm::bf16::{Bf16Instructions, HEIGHT, Lines, STEP};
 use crate::gemm::gemm::{self, Onto, Operand, Threads, product};
 use crate::gemm::pairs::{Stored, with_panels, with_rows};
@@ -208,10 +208,7 @@ impl Ending<'_> {
         let range = self.finish.operand_range(self.n, first, 0, sums.len());
         with_room(self.operand.n_room(range.len()), |room| {
             let operand = self.operand.get(range, room);
-            vectorised(
-                #[inline(always)]
-                || self.finish.run(operand, first * self.n, sums),
-            );
+            vectorised(inlined!(|| self.finish.run(operand, first * self.n, sums)));
         });
     }
 }
@@ -259,14 +256,11 @@ fn each_band_of<Y: Element>(n_rows: usize, [m, n, k]: [usize; 3], y: &mut [Y], f
 
 /// `y[row, ..] = a[row] b`.
 fn scale_rows(a: &[f32], b: &[f32], y: &mut [f32]) {
-    vectorised(
-        #[inline(always)]
-        || {
-            for (y, &a) in y.chunks_exact_mut(b.len()).zip(a) {
-                scale_row(a, b, y);
-            }
-        },
-    );
+    vectorised(inlined!(|| {
+        for (y, &a) in y.chunks_exact_mut(b.len()).zip(a) {
+            scale_row(a, b, y);
+        }
+    }));
 }
 
 /// `y = aᵀ b` for `a: [k, m]`, `b: [k, n]`: the gradient of weights. Both are read once.

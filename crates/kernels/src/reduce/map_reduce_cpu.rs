@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use crate::aligned::AlignedFloats;
 use crate::cpu::room::read_in_f32;
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::vectorised;
+use crate::cpu::vectorised::{inlined, vectorised};
 use crate::elementwise::inputs_cpu::Input;
 use crate::expr::{BLOCK_LEN, Evaluator, Expr, Operand, Scratch};
 use crate::kernel::floats::Floats;
@@ -389,26 +389,20 @@ impl Fold {
 
     /// `y = y ∘ values`, element by element.
     fn merge(self, y: &mut [f32], values: &[f32]) {
-        vectorised(
-            #[inline(always)]
-            || match self {
-                Self::Sum => y.iter_mut().zip(values).for_each(|(y, v)| *y += v),
-                Self::Max => y.iter_mut().zip(values).for_each(|(y, v)| *y = Self::Max.of(*y, *v)),
-                Self::Min => y.iter_mut().zip(values).for_each(|(y, v)| *y = Self::Min.of(*y, *v)),
-            },
-        );
+        vectorised(inlined!(|| match self {
+            Self::Sum => y.iter_mut().zip(values).for_each(|(y, v)| *y += v),
+            Self::Max => y.iter_mut().zip(values).for_each(|(y, v)| *y = Self::Max.of(*y, *v)),
+            Self::Min => y.iter_mut().zip(values).for_each(|(y, v)| *y = Self::Min.of(*y, *v)),
+        }));
     }
 
     /// `y` = the sum of the rows of `values`, each `row_len` apart and at least as long as `y`, in order.
     fn rows<T: Element>(self, values: &[T], row_len: usize, y: &mut [f32]) {
-        vectorised(
-            #[inline(always)]
-            || match self {
-                Self::Sum => fold_rows(values, row_len, y, |a, b| a + b),
-                Self::Max => fold_rows(values, row_len, y, |a, b| Self::Max.of(a, b)),
-                Self::Min => fold_rows(values, row_len, y, |a, b| Self::Min.of(a, b)),
-            },
-        );
+        vectorised(inlined!(|| match self {
+            Self::Sum => fold_rows(values, row_len, y, |a, b| a + b),
+            Self::Max => fold_rows(values, row_len, y, |a, b| Self::Max.of(a, b)),
+            Self::Min => fold_rows(values, row_len, y, |a, b| Self::Min.of(a, b)),
+        }));
     }
 
     /// The fold of a block: [`LANES`] chains, then a tree.
@@ -417,21 +411,18 @@ impl Fold {
             return values.iter().fold(self.identity(), |a, b| self.of(a, *b));
         }
         let mut lanes = [self.identity(); LANES];
-        vectorised(
-            #[inline(always)]
-            || {
-                // A local copy, which stays in registers.
-                let mut sums = lanes;
-                let (chunks, rest) = values.as_chunks::<LANES>();
-                match self {
-                    Self::Sum => chunks.iter().for_each(|chunk| fold_lanes(&mut sums, chunk, |a, b| a + b)),
-                    Self::Max => chunks.iter().for_each(|chunk| fold_lanes(&mut sums, chunk, |a, b| Self::Max.of(a, b))),
-                    Self::Min => chunks.iter().for_each(|chunk| fold_lanes(&mut sums, chunk, |a, b| Self::Min.of(a, b))),
-                }
-                sums.iter_mut().zip(rest).for_each(|(lane, v)| *lane = self.of(*lane, *v));
-                lanes = sums;
-            },
-        );
+        vectorised(inlined!(|| {
+            // A local copy, which stays in registers.
+            let mut sums = lanes;
+            let (chunks, rest) = values.as_chunks::<LANES>();
+            match self {
+                Self::Sum => chunks.iter().for_each(|chunk| fold_lanes(&mut sums, chunk, |a, b| a + b)),
+                Self::Max => chunks.iter().for_each(|chunk| fold_lanes(&mut sums, chunk, |a, b| Self::Max.of(a, b))),
+                Self::Min => chunks.iter().for_each(|chunk| fold_lanes(&mut sums, chunk, |a, b| Self::Min.of(a, b))),
+            }
+            sums.iter_mut().zip(rest).for_each(|(lane, v)| *lane = self.of(*lane, *v));
+            lanes = sums;
+        }));
         let mut n = LANES;
         while n > 1 {
             n /= 2;

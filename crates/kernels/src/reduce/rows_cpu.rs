@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::vectorised;
+use crate::cpu::vectorised::{inlined, vectorised};
 
 /// Elements per task, approximately: values written first are then still in the nearest cache when they are read again.
 const BLOCK_LEN: usize = 4 * 1024;
@@ -22,10 +22,7 @@ fn block_rows(n_cols: usize) -> usize {
 pub(crate) fn each_row_block<T: Send>(n_cols: usize, y: &mut [T], f: impl Fn(usize, &mut [T]) + Sync) {
     let n_rows = block_rows(n_cols);
     let run = |(i, y): (usize, &mut [T])| {
-        vectorised(
-            #[inline(always)]
-            || f(i * n_rows, y),
-        );
+        vectorised(inlined!(|| f(i * n_rows, y)));
     };
     if y.len() <= SERIAL_LEN {
         y.chunks_mut(n_rows * n_cols).enumerate().for_each(run);
@@ -38,10 +35,7 @@ pub(crate) fn each_row_block<T: Send>(n_cols: usize, y: &mut [T], f: impl Fn(usi
 pub(crate) fn each_row_block_of_one_result<T: Send>(n_cols: usize, y: &mut [T], f: impl Fn(usize, &mut [T]) + Sync) {
     let n_rows = block_rows(n_cols);
     let run = |(i, y): (usize, &mut [T])| {
-        vectorised(
-            #[inline(always)]
-            || f(i * n_rows, y),
-        );
+        vectorised(inlined!(|| f(i * n_rows, y)));
     };
     if y.len() * n_cols <= SERIAL_LEN {
         y.chunks_mut(n_rows).enumerate().for_each(run);
@@ -61,10 +55,7 @@ pub(crate) fn each_row_block_of_two<T: Send, U: Send>(
 ) {
     let n_rows = block_rows(n_cols);
     let run = |(i, (y, z)): (usize, (&mut [T], &mut [U]))| {
-        vectorised(
-            #[inline(always)]
-            || f(i * n_rows, y, z),
-        );
+        vectorised(inlined!(|| f(i * n_rows, y, z)));
     };
     if y.len() / y_cols * n_cols <= SERIAL_LEN {
         y.chunks_mut(n_rows * y_cols).zip(z.chunks_mut(n_rows * z_cols)).enumerate().for_each(run);
@@ -76,12 +67,7 @@ pub(crate) fn each_row_block_of_two<T: Send, U: Send>(
 /// `Σ f(x)` over a row: sixteen partial sums in parallel, then their sum in order.
 #[inline(always)]
 pub(crate) fn sum(x: &[f32], f: impl Fn(f32) -> f32) -> f32 {
-    sum_of_two(
-        x,
-        x,
-        #[inline(always)]
-        |x, _| f(x),
-    )
+    sum_of_two(x, x, inlined!(|x, _| f(x)))
 }
 
 /// `Σ f(a, b)` over two rows of one length, likewise.
