@@ -9,6 +9,7 @@ use crate::kernel::twin::TwinArgs;
 use crate::shader::binding::Binding;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::part;
+use crate::sizes::check_size;
 use crate::storage::element::with_element;
 use crate::storage::stored_types::{Group, Template};
 use crate::stored::stored_form::{StoredForm, sharing};
@@ -60,10 +61,8 @@ impl Kernel for ShiftColumns {
     }
 
     fn check(&self) -> Result<(), Error> {
-        let found = self.shift.unsigned_abs();
-        if found >= 1 << 31 {
-            return Err(Error::Size { kernel: self.name(), size: "shift", found, expected: "less than 2^31 either way" });
-        }
+        let shift = self.shift.unsigned_abs();
+        check_size(self.name(), ("shift", shift), shift < 1 << 31, "less than 2^31 either way")?;
         check_sizes(self, &[("n_rows", self.n_rows), ("n_x_cols", self.n_x_cols), ("n_y_cols", self.n_y_cols)])
     }
 

@@ -19,7 +19,7 @@ use crate::reduce::map_reduce_module::sum_of_parts;
 use crate::shader::binding::Binding;
 use crate::shader::dispatch::{Dispatch, MAX_WORKGROUPS};
 use crate::shader::module::Module;
-use crate::sizes::in_u32;
+use crate::sizes::{check_size, in_u32};
 use crate::storage::stored_types::Template;
 
 /// The family for the product of a convolution: the one for a [`Matmul`](crate::Matmul) with many columns.
@@ -74,9 +74,8 @@ pub(crate) fn grad_weight(
     let [tile_rows, tile_cols] = form.tile();
     let [n_row_groups, n_col_groups] = [shape.n_out.div_ceil(tile_rows), n_cols.div_ceil(tile_cols)];
     for (size, found, groups) in [("values of a patch", n_cols, n_col_groups), ("n_out", shape.n_out, n_row_groups)] {
-        if groups > MAX_WORKGROUPS as usize {
-            return Err(Error::Size { kernel: "conv2d_grad_weight", size, found, expected: "at most 65535 blocks" });
-        }
+        let is_valid = groups <= MAX_WORKGROUPS as usize;
+        check_size("conv2d_grad_weight", (size, found), is_valid, "at most 65535 blocks")?;
     }
     // Cooperative matrices need whole matrices of pixels, other forms rows of pixels.
     let part_pixels = match form {

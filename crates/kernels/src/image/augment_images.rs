@@ -136,7 +136,7 @@ impl Kernel for AugmentImages {
             ("last row", end),
         ];
         check_sizes(self, &sizes)?;
-        self.augmentation.check(self.name(), self.image, self.crop)
+        self.augmentation.check(self, self.image, self.crop)
     }
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {

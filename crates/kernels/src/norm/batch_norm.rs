@@ -16,6 +16,7 @@ use crate::shader::binding::Binding;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::{module, part};
 use crate::shader::param::Param;
+use crate::sizes::check_size;
 use crate::storage::element::with_element;
 use crate::storage::stored_types::{Group, Template};
 use crate::stored::stored_form::{StoredForm, sharing};
@@ -114,11 +115,11 @@ impl BatchNormShape {
 
     pub(crate) fn check(&self, kernel: &impl Kernel) -> Result<(), Error> {
         check_sizes(kernel, &[("n_rows", self.n_rows), ("n_channels", self.n_channels), ("n_groups", self.n_groups)])?;
-        if !self.n_rows.is_multiple_of(self.n_groups) {
-            let expected = "a divisor of the number of rows";
-            return Err(Error::Size { kernel: kernel.name(), size: "n_groups", found: self.n_groups, expected });
-        }
-        Ok(())
+        self.check_divisor(kernel, "n_groups", self.n_groups)
+    }
+
+    fn check_divisor(&self, kernel: &impl Kernel, size: &'static str, n: usize) -> Result<(), Error> {
+        check_size(kernel.name(), (size, n), self.n_rows.is_multiple_of(n), "a divisor of the number of rows")
     }
 
     pub(crate) fn params(&self) -> [(&'static str, Param); 5] {
@@ -192,16 +193,10 @@ impl Kernel for BatchNormStats {
     fn check(&self) -> Result<(), Error> {
         self.shape.check(self)?;
         check_settings(self, &[("eps", self.eps, Interval::NonNegative), ("momentum", self.momentum, Interval::Unit)])?;
-        let found = self.shape.group_rows();
-        if found < 2 {
-            let expected = "at least 2, for a variance; use larger batches or fewer groups";
-            return Err(Error::Size { kernel: self.name(), size: "rows of a group", found, expected });
-        }
-        if self.n_weights > 0 && !self.shape.n_rows.is_multiple_of(self.n_weights) {
-            let expected = "a divisor of the number of rows";
-            return Err(Error::Size { kernel: self.name(), size: "n_weights", found: self.n_weights, expected });
-        }
-        Ok(())
+        let group_rows = self.shape.group_rows();
+        let expected = "at least 2, for a variance; use larger batches or fewer groups";
+        check_size(self.name(), ("rows of a group", group_rows), group_rows >= 2, expected)?;
+        if self.n_weights > 0 { self.shape.check_divisor(self, "n_weights", self.n_weights) } else { Ok(()) }
     }
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {

@@ -12,6 +12,7 @@ use crate::run_state::STATE_LEN;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::Module;
 use crate::shader::module::module;
+use crate::sizes::check_size;
 
 /// Ranges of equal length in a flat buffer: the matrices of one shape among a model's parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,10 +40,9 @@ impl Runs {
     pub(crate) fn check(&self, kernel: &impl Kernel) -> Result<(), Error> {
         let mut free = 0;
         for &found in &self.starts {
-            if found < free || found.saturating_add(self.len) > self.n {
-                let expected = "ascending starts of ranges that do not overlap and end within the buffer";
-                return Err(Error::Size { kernel: kernel.name(), size: "start of a run", found, expected });
-            }
+            let is_valid = found >= free && found.saturating_add(self.len) <= self.n;
+            let expected = "ascending starts of ranges that do not overlap and end within the buffer";
+            check_size(kernel.name(), ("start of a run", found), is_valid, expected)?;
             free = found + self.len;
         }
         check_sizes(kernel, &[("n", self.n), ("number of runs", self.starts.len()), ("length of a run", self.len)])
