@@ -16,7 +16,7 @@ use crate::shader::dispatch::Dispatch;
 use crate::shader::module::part;
 use crate::storage::element::with_element;
 use crate::storage::stored_types::{Group, Template};
-use crate::stored::stored_form::{StoredForm, sharing};
+use crate::stored::stored_form::{StoredForm, by_stored_form, sharing};
 
 const GATHER_ROWS: Template = Template::new(&[part!("gather_rows.wgsl")], &[Group::lane("X").stores()]);
 
@@ -73,9 +73,7 @@ impl Kernel for GatherRows {
         check_sizes(self, &[("n_table_rows", self.n_table_rows), ("n_cols", self.n_cols), ("n", self.n), ("last row", end)])
     }
 
-    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.stored_dispatches(&[DType::F32; 5], adapter)
-    }
+    by_stored_form!();
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         let (rows, mean, inv_std) = (args.read("rows"), args.read("mean"), args.read("inv_std"));
@@ -83,10 +81,6 @@ impl Kernel for GatherRows {
             DType::U8 => gather_rows_cpu::run::<u8, Y>(self, args.read("table"), rows, mean, inv_std, args.write("y")),
             _ => gather_rows_cpu::run::<f32, Y>(self, args.read("table"), rows, mean, inv_std, args.write("y")),
         });
-    }
-
-    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
-        self.stored_form(dtypes)
     }
 
     fn cost(&self) -> Cost {

@@ -15,7 +15,7 @@ use crate::shader::module::part;
 use crate::shader::param::Param;
 use crate::storage::element::with_element;
 use crate::storage::stored_types::{Group, Template};
-use crate::stored::stored_form::{StoredForm, sharing};
+use crate::stored::stored_form::{StoredForm, by_stored_form, sharing};
 
 const AUGMENT_IMAGES: Template = Template::new(&[part!("augment_images.wgsl")], &[Group::one("Y").stores()]);
 const DRAWS: Template = Template::new(&[part!("augment_images_draws.wgsl"), part!("../random/random_words.wgsl")], &[]);
@@ -139,9 +139,7 @@ impl Kernel for AugmentImages {
         self.augmentation.check(self, self.image, self.crop)
     }
 
-    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.stored_dispatches(&[DType::F32; 7], adapter)
-    }
+    by_stored_form!();
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         let batch = augment_images_cpu::ImageBatch { rows: args.read("rows"), ids: args.read("ids"), order: args.read("order") };
@@ -150,10 +148,6 @@ impl Kernel for AugmentImages {
             DType::U8 => augment_images_cpu::run::<u8, Y>(self, args.read("table"), &batch, mean, inv_std, args.write("y")),
             _ => augment_images_cpu::run::<f32, Y>(self, args.read("table"), &batch, mean, inv_std, args.write("y")),
         });
-    }
-
-    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
-        self.stored_form(dtypes)
     }
 
     fn cost(&self) -> Cost {

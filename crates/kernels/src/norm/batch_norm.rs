@@ -19,7 +19,7 @@ use crate::shader::param::Param;
 use crate::sizes::check_size;
 use crate::storage::element::with_element;
 use crate::storage::stored_types::{Group, Template};
-use crate::stored::stored_form::{StoredForm, sharing};
+use crate::stored::stored_form::{StoredForm, by_stored_form, sharing};
 
 const X: &[Group] = &[Group::one("X").loads()];
 const BATCH_NORM_STATS: Template = Template::new(&[part!("batch_norm_stats.wgsl"), part!("batch_norm_equal_weights.wgsl")], X);
@@ -199,19 +199,13 @@ impl Kernel for BatchNormStats {
         if self.n_weights > 0 { self.shape.check_divisor(self, "n_weights", self.n_weights) } else { Ok(()) }
     }
 
-    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.stored_dispatches(&[DType::F32], adapter)
-    }
+    by_stored_form!();
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         let weights = if self.n_weights > 0 { args.read("weights") } else { &[] };
         let running = ["running_mean", "running_var"].map(|name| args.write(name));
         let (stats, parts) = (args.write("stats"), args.write("parts"));
         with_element!(args.dtype("x"), T => batch_norm_cpu::stats::<T>(self, args.read("x"), weights, running, stats, parts));
-    }
-
-    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
-        self.stored_form(dtypes)
     }
 
     fn cost(&self) -> Cost {

@@ -17,7 +17,7 @@ use crate::map::map::Map;
 use crate::product::epilogue::Epilogue;
 use crate::shader::dispatch::Dispatch;
 use crate::storage::element::with_element;
-use crate::stored::stored_form::StoredForm;
+use crate::stored::stored_form::{StoredForm, by_stored_form};
 
 /// Matrix products with a fused epilogue: `y[i] = epilogue(op(a[i]) op(b[i]))`, for one pair of matrices or a batch of them.
 ///
@@ -124,9 +124,7 @@ impl Kernel for Matmul {
         check_sizes(self, &[("n_batch", self.n_batch), ("m", self.m), ("n", self.n), ("k", self.k)])
     }
 
-    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.stored_dispatches(&[], adapter)
-    }
+    by_stored_form!();
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         self.twin_over(Finish::new(&self.epilogue, args), ["a", "b", "y"], args);
@@ -136,10 +134,6 @@ impl Kernel for Matmul {
         // Splitting K saves more time than fusing a kernel.
         let epilogue = if self.n_parts() == 1 { self.epilogue.followed_by(map, input)? } else { return None };
         Some(Box::new(Self { epilogue, ..*self }))
-    }
-
-    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
-        self.stored_form(dtypes)
     }
 
     fn packing(&self) -> Option<Packing> {
