@@ -20,7 +20,6 @@ use crate::shader::binding::Binding;
 use crate::shader::dispatch::{Dispatch, MAX_WORKGROUPS};
 use crate::shader::module::Module;
 use crate::sizes::{check_size, in_u32};
-use crate::storage::stored_types::Template;
 
 /// The family for the product of a convolution: the one for a [`Matmul`](crate::Matmul) with many columns.
 pub(crate) fn family(adapter: &Adapter) -> MatmulFamily {
@@ -66,10 +65,9 @@ pub(crate) fn grad_weight(
         kind: Kind::Convolution(Gathered::Columns),
     };
     let form = problem.form(family, adapter);
-    let (template, stored) = match (form, problem.reads) {
-        (Form::Coop(_), _) => (modules::GRAD_WEIGHT_COOP, vec![]),
-        (_, Reads::Vectors) => (modules::GRAD_WEIGHT, vec![("GRAD_Y", operands[0]), ("SOURCE", operands[1])]),
-        (_, Reads::Elements) => (modules::GRAD_WEIGHT_ANY, vec![("GRAD_Y", operands[0]), ("SOURCE", operands[1])]),
+    let (template, stored) = match form {
+        Form::Coop(_) => (&modules::GRAD_WEIGHT_COOP, vec![]),
+        _ => (&modules::GRAD_WEIGHT[problem.reads as usize], vec![("GRAD_Y", operands[0]), ("SOURCE", operands[1])]),
     };
     let [tile_rows, tile_cols] = form.tile();
     let [n_row_groups, n_col_groups] = [shape.n_out.div_ceil(tile_rows), n_cols.div_ceil(tile_cols)];
@@ -83,7 +81,7 @@ pub(crate) fn grad_weight(
         _ => kernel.parts().n_rows * y.width,
     };
     let TileForm { constants, types } = TileForm::of(&form, problem.reads, adapter, operands);
-    let module = template.module_on(adapter, &[stored, types].concat()).with_all(form.main_parts());
+    let module = template.module_on(adapter, &[stored, types].concat()).with_all(form.main_parts(problem.reads));
     let workgroups = [n_col_groups, n_row_groups, n_parts].map(in_u32);
     let products = Dispatch::new(
         CONV2D_GRAD_WEIGHT.of(&form, problem.reads),
@@ -181,11 +179,7 @@ impl Product<'_> {
 
     fn module(&self, form: &Form, problem: &Problem, tiles: &TileForm, adapter: &Adapter) -> Module {
         let is_coop = matches!(form, Form::Coop(_));
-        let template: Template = match problem.reads {
-            _ if is_coop => modules::CONV2D_COOP,
-            Reads::Vectors => modules::CONV2D,
-            Reads::Elements => modules::CONV2D_ANY,
-        };
+        let template = if is_coop { &modules::CONV2D_COOP } else { &modules::CONV2D[problem.reads as usize] };
         let epilogue = self.conv.epilogue;
         let operands = [("SOURCE", problem.operands[0]), ("WEIGHT", problem.operands[1])];
         let types: Vec<(&str, DType)> = operands
@@ -195,7 +189,7 @@ impl Product<'_> {
             .chain([("Y", self.args[self.conv.result_arg()].dtype)])
             .chain(tiles.types.iter().copied())
             .collect();
-        let module = template.module_on(adapter, &types).with_all(form.main_parts());
+        let module = template.module_on(adapter, &types).with_all(form.main_parts(problem.reads));
         module.with_all(epilogue.parts(problem.results(form)))
     }
 }

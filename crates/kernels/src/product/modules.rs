@@ -33,15 +33,10 @@ pub(crate) const fn on_matrices(parts: &'static [Part]) -> Template {
     Template::new(parts, GROUPS).enabling(&["f16", "wgpu_cooperative_matrix"])
 }
 
-/// The operands of tiled and direct forms, loaded as vectors.
-pub(crate) const MATMUL: Template =
-    Template::new(&[part!("matmul_job.wgsl"), part!("matmul_blocks.wgsl"), part!("store_four.wgsl")], &vectors("A", "B"));
-/// The same as single elements.
-pub(crate) const MATMUL_ANY: Template =
-    Template::new(&[part!("matmul_job.wgsl"), part!("matmul_blocks.wgsl"), part!("store_four_any.wgsl")], &elements("A", "B"));
-/// The operands of cooperative matrices.
-pub(crate) const MATMUL_COOP: Template =
-    on_matrices(&[part!("matmul_job.wgsl"), part!("matmul_matrices.wgsl"), part!("store_four.wgsl")]);
+const BLOCKS: &[Part] = &[part!("matmul_job.wgsl"), part!("matmul_blocks.wgsl")];
+/// Tiled and direct forms, for each kind of reads.
+pub(crate) const MATMUL: [Template; 2] = [Template::new(BLOCKS, &vectors("A", "B")), Template::new(BLOCKS, &elements("A", "B"))];
+pub(crate) const MATMUL_COOP: Template = on_matrices(&[part!("matmul_job.wgsl"), part!("matmul_matrices.wgsl")]);
 /// Products with few columns, whose operands are read as vectors along K.
 pub(crate) const MATMUL_NARROW: Template = Template::new(
     &[part!("matmul_narrow.wgsl"), part!("block.wgsl")],
