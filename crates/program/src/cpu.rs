@@ -22,8 +22,7 @@ use crate::plan::layout::Place;
 use crate::profile::{Span, Timer, ns_since};
 use crate::record::host_step::{HostBuffers, HostPart, parts_of};
 use crate::record::persistent::Persistent;
-use crate::record::program::Program;
-use crate::record::program::StepArg;
+use crate::record::program::{Program, StepArg};
 use crate::record::upload::Upload;
 
 #[derive(Debug)]

@@ -27,8 +27,7 @@ use crate::plan::Plan;
 use crate::plan::layout::Place;
 use crate::profile::{Span, Timer};
 use crate::record::persistent::Persistent;
-use crate::record::program::Program;
-use crate::record::program::{Step, StepArg};
+use crate::record::program::{Program, Step, StepArg};
 
 /// Dispatches in one submit: enough to make its fixed cost small, few enough not to trigger a driver's watchdog.
 const DISPATCHES_PER_SUBMIT: usize = 512;

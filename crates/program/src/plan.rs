@@ -18,8 +18,7 @@ use brisk_kernels::Access;
 use crate::error::Error;
 use crate::plan::layout::{Life, Place, Transient, lay_out, most_alive_bytes};
 use crate::record::persistent::Persistent;
-use crate::record::program::Program;
-use crate::record::program::{Buffer, Step};
+use crate::record::program::{Buffer, Program, Step};
 
 /// The memory layout of a program's buffers, known before anything runs. A device allocates exactly this.
 ///

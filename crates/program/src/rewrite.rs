@@ -13,8 +13,7 @@ use std::sync::Arc;
 
 use brisk_kernels::{Access, Kernel, Map};
 
-use crate::record::program::Program;
-use crate::record::program::{Step, StepArg};
+use crate::record::program::{Program, Step, StepArg};
 
 /// A rewrite that computes the same values with fewer kernels or buffers: see [`Program::rewritten`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,7 +1,7 @@
 use rayon::prelude::*;
 
 use super::conv2d_cpu::TASK_PIXELS;
-use super::patches::{Patches, ResultRow, Walk};
+use super::patches::{Patches, result_rows};
 use crate::conv::conv2d_grad_weight::Conv2dGradWeight;
 use crate::conv::window::Images;
 use crate::cpu::room::with_room;
@@ -30,13 +30,7 @@ pub(super) fn run<T: Element>(
     let shape = &kernel.shape;
     let (n_out, window) = (shape.n_out, &shape.window);
     let Images { n_images, height, width, .. } = shape.y();
-    let walk = |axis: usize| Walk {
-        n: [height, width][axis],
-        n_taps: window.kernel[axis],
-        start: -(window.padding[axis] as isize),
-        step: window.stride[axis],
-    };
-    let patches = Patches { source: x, images: shape.x, walks: [walk(0), walk(1)] };
+    let patches = Patches::of_windows(x, shape);
     let by_pairs = patches.by_pairs(&grad_y);
     if by_pairs.is_none() && patches.is_narrow(n_out) {
         let n_rows = kernel.parts().n_rows;
@@ -66,7 +60,7 @@ pub(super) fn run<T: Element>(
         let n_rows = sum_rows.unwrap_or_else(|| (PATCHES_LEN / (n_cols * width)).max(1));
         for (i, start) in rows.clone().step_by(n_rows).enumerate() {
             let end = (start + n_rows).min(rows.end);
-            let result_rows: Vec<ResultRow> = (start..end).map(|row| (row / height, row % height)).collect();
+            let result_rows = result_rows(start..end, height);
             let n_pixels = (end - start) * width;
             let onto = if i == 0 { Onto::Nothing } else { Onto::Sum };
             if let (&Some((instructions, patches)), Floats::Bf16(grad_y)) = (&by_pairs, grad_y) {
@@ -114,7 +108,7 @@ fn add_products<T: Element>(patches: &Patches<'_, T>, grad_y: Floats<'_>, n_out:
         for start in (part * n_rows..end).step_by(task_rows) {
             let rows = start..(start + task_rows).min(end);
             let range = rows.start * width * n_out..rows.end * width * n_out;
-            let rows: Vec<ResultRow> = rows.map(|row| (row / height, row % height)).collect();
+            let rows = result_rows(rows, height);
             with_room(grad_y.n_room(range.len()), |room| {
                 let grad_y = grad_y.get(range, room);
                 patches.with_lines(&rows, buffer, |lines| lines.add_products(grad_y, n_out, sums));

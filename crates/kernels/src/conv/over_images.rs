@@ -16,8 +16,7 @@ use crate::product::epilogue::Epilogue;
 use crate::product::epilogue_cpu::Finish;
 use crate::product::matmul::Matmul;
 use crate::shader::dispatch::Dispatch;
-use crate::storage::element::Element;
-use crate::storage::element::with_element;
+use crate::storage::element::{Element, with_element};
 use crate::stored::stored_form::StoredForm;
 
 /// A convolution, or its gradient in the input.

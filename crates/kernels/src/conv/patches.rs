@@ -5,6 +5,7 @@ use std::ops::Range;
 use bytemuck::Pod;
 
 use super::window_sums::{self, max_channels};
+use crate::conv::conv_shape::ConvShape;
 use crate::conv::window::Images;
 use crate::cpu::vectorised::{inlined, vectorised};
 use crate::gemm::gemm::{Onto, Operand, Panels, with_panels};
@@ -72,6 +73,11 @@ impl<'a> Weights<'a> {
 /// A row of result pixels: its image, and its position in the walk along the height.
 pub(crate) type ResultRow = (usize, usize);
 
+/// Those of images of `height` rows, which are numbered one image after the other.
+pub(crate) fn result_rows(rows: Range<usize>, height: usize) -> Vec<ResultRow> {
+    rows.map(|row| (row / height, row % height)).collect()
+}
+
 /// The lines that the windows of some result rows cover.
 pub(crate) struct Covered {
     /// The image and the number of each line; in the padding, the number is outside of the image.
@@ -92,7 +98,20 @@ const LINE_PIXELS: usize = 16;
 const LINE_DEPTH: usize = 64;
 const LINE_WEIGHTS: usize = 64 * 1024;
 
-impl<T: Element> Patches<'_, T> {
+impl<'a, T: Element> Patches<'a, T> {
+    /// Those of the windows of a convolution.
+    pub(crate) fn of_windows(source: &'a [T], shape: &ConvShape) -> Self {
+        let Images { height, width, .. } = shape.y();
+        let window = &shape.window;
+        let walk = |axis: usize| Walk {
+            n: [height, width][axis],
+            n_taps: window.kernel[axis],
+            start: -(window.padding[axis] as isize),
+            step: window.stride[axis],
+        };
+        Patches { source, images: shape.x, walks: [walk(0), walk(1)] }
+    }
+
     /// Elements of a patch of `n_tap_rows` rows of taps.
     pub(crate) fn n_cols(&self, n_tap_rows: usize) -> usize {
         n_tap_rows * self.walks[1].n_taps * self.images.n_channels

@@ -7,8 +7,7 @@ use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::kernel::{Cost, Kernel};
 use crate::kernel::twin::TwinArgs;
 use crate::shader::dispatch::Dispatch;
-use crate::shader::module::Part;
-use crate::shader::module::{module, part};
+use crate::shader::module::{Part, module, part};
 use crate::shader::param::Param;
 
 /// Picks elements along the middle one of three dimensions: `y[o, k, i] = x[o, index[o, k, i], i]`, or `x[o, index[k], i]` with a

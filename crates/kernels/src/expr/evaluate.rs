@@ -6,12 +6,11 @@ use std::ops::Range;
 
 use pulp::{Arch, Simd, WithSimd};
 
-use super::Expr;
 use super::chains::{Chain, Tiles, in_tiles};
 use super::loops::{run_binary, run_choose, run_copy, run_gelu_slope};
 use super::tape::{Action, Source, Tape, Target};
 use super::unary::Unary;
-use super::vector;
+use super::{Expr, vector};
 use crate::aligned::AlignedFloats;
 
 /// Elements of a block. One chain after another processes it, so it must stay in the L1 cache with all slots; but each chain of a

@@ -5,13 +5,12 @@ use std::fmt;
 
 use pulp::{Scalar, Simd};
 
-use super::Expr;
 use super::builder::Builder;
 use super::derivative::{NORMAL_DENSITY_AT_0, times};
 use super::evaluate::Operand;
 use super::loops::{Function, replace_large, unary};
 use super::op::{Binary, Id};
-use super::vector;
+use super::{Expr, vector};
 
 /// The functions. Values are those over a vector `x(0)`; derivatives are expressions of the argument `x` and the value `y`, or
 /// `None` if they are zero everywhere.

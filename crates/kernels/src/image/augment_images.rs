@@ -8,6 +8,7 @@ use crate::expr::wgsl::Lanes;
 use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::kernel::{Cost, Kernel};
 use crate::kernel::twin::TwinArgs;
+use crate::random::philox::Philox;
 use crate::run_state::ORDER_LEN;
 use crate::shader::binding::Binding;
 use crate::shader::dispatch::Dispatch;
@@ -81,8 +82,7 @@ impl AugmentImages {
             Flip::Random => 1,
             Flip::Alternating => 2,
         };
-        #[expect(clippy::cast_possible_truncation, reason = "these are the halves")]
-        let [key_low, key_high] = [seed as u32, (seed >> 32) as u32];
+        let [key_low, key_high] = Philox::new(seed).key;
         [
             ("n", self.n.into()),
             ("pad", pad.into()),

@@ -7,6 +7,7 @@ use crate::image::mixing::N_QUANTILES;
 use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::kernel::Kernel;
 use crate::kernel::twin::TwinArgs;
+use crate::random::philox::Philox;
 use crate::run_state::ORDER_LEN;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::part;
@@ -77,8 +78,7 @@ impl Kernel for MixRows {
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let [height, width, n_channels] = self.cut.unwrap_or([1; 3]);
-        #[expect(clippy::cast_possible_truncation, reason = "these are the halves")]
-        let [key_low, key_high] = [self.seed as u32, (self.seed >> 32) as u32];
+        let [key_low, key_high] = Philox::new(self.seed).key;
         let mix = Dispatch::elementwise(self.name(), "kernels.mix_rows", MIX_ROWS.module(&[]), self.n)?
             .param("n", self.n)
             .param("is_cut", u32::from(self.cut.is_some()))

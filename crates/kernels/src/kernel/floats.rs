@@ -22,6 +22,21 @@ pub(crate) enum Floats<'a> {
     Bf16(&'a [bf16]),
 }
 
+/// Evaluates `$body` with `$x` as the slice of some [`Floats`], or of another enum with the same variants.
+macro_rules! of_any_type {
+    ($floats:expr, $x:ident => $body:expr) => {
+        of_any_type!(Self, $floats, $x => $body)
+    };
+    ($Floats:ident, $floats:expr, $x:ident => $body:expr) => {
+        match $floats {
+            $Floats::F32($x) => $body,
+            $Floats::F16($x) => $body,
+            $Floats::Bf16($x) => $body,
+        }
+    };
+}
+pub(crate) use of_any_type;
+
 impl<'a> Floats<'a> {
     /// An argument with its storage type.
     #[track_caller]
@@ -48,11 +63,7 @@ impl<'a> Floats<'a> {
 
     /// `y` = the elements of `range`, in f32.
     pub(crate) fn widen_into(&self, range: Range<usize>, y: &mut [f32]) {
-        vectorised(inlined!(|| match self {
-            Self::F32(x) => widen(&x[range.clone()], y),
-            Self::F16(x) => widen(&x[range.clone()], y),
-            Self::Bf16(x) => widen(&x[range.clone()], y),
-        }));
+        vectorised(inlined!(|| of_any_type!(self, x => widen(&x[range.clone()], y))));
     }
 
     /// `y[i]` = element `start + i stride`, in f32.
@@ -60,11 +71,7 @@ impl<'a> Floats<'a> {
         fn gather<T: Element>(x: &[T], stride: usize, y: &mut [f32]) {
             y.iter_mut().zip(x.iter().step_by(stride)).for_each(|(y, &x)| *y = x.widen());
         }
-        match self {
-            Self::F32(x) => gather(&x[start..], stride, y),
-            Self::F16(x) => gather(&x[start..], stride, y),
-            Self::Bf16(x) => gather(&x[start..], stride, y),
-        }
+        of_any_type!(self, x => gather(&x[start..], stride, y));
     }
 
     /// The required length of the buffer for `n` elements: 0 if they are stored in f32.
@@ -98,10 +105,6 @@ impl<'a> Floats<'a> {
 
     /// `transposed[col, row] = self[row, col]`, in f32.
     pub(crate) fn transpose_to(&self, n_rows: usize, n_cols: usize, transposed: &mut [f32]) {
-        match self {
-            Self::F32(x) => transpose_into(x, n_rows, n_cols, transposed),
-            Self::F16(x) => transpose_into(x, n_rows, n_cols, transposed),
-            Self::Bf16(x) => transpose_into(x, n_rows, n_cols, transposed),
-        }
+        of_any_type!(self, x => transpose_into(x, n_rows, n_cols, transposed));
     }
 }

@@ -8,8 +8,7 @@ use std::any::{TypeId, type_name};
 use bytemuck::Pod;
 use half::{bf16, f16};
 
-use crate::arg::names;
-use crate::arg::{Access, Arg, ArgKey};
+use crate::arg::{Access, Arg, ArgKey, names};
 use crate::dtype::DType;
 
 /// The buffers of one call of a twin, found by the names under which the kernel [declares](crate::Kernel::args) them.

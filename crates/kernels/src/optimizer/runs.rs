@@ -4,14 +4,12 @@ use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::kernel::check_sizes::check_sizes;
-use crate::kernel::interval::Interval;
-use crate::kernel::interval::check_settings;
+use crate::kernel::interval::{Interval, check_settings};
 use crate::kernel::kernel::{Cost, Kernel};
 use crate::kernel::twin::TwinArgs;
 use crate::run_state::STATE_LEN;
 use crate::shader::dispatch::Dispatch;
-use crate::shader::module::Module;
-use crate::shader::module::module;
+use crate::shader::module::{Module, module};
 use crate::sizes::check_size;
 
 /// Ranges of equal length in a flat buffer: the matrices of one shape among a model's parameters.

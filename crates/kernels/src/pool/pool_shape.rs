@@ -1,5 +1,4 @@
-use crate::conv::window::window_params;
-use crate::conv::window::{Images, Window};
+use crate::conv::window::{Images, Window, window_params};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::kernel::check_sizes::check_sizes;

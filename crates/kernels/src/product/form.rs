@@ -30,8 +30,7 @@ use crate::adapter::matmul_family::MatmulFamily;
 use crate::adapter::tiles::Tiles;
 use crate::dtype::DType;
 use crate::product::cut::Cut;
-use crate::shader::module::Part;
-use crate::shader::module::part;
+use crate::shader::module::{Part, part};
 
 /// The maximum number of columns for which invocations are assigned along the rows.
 const NARROW_COLS: usize = 8;

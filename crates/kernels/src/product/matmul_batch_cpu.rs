@@ -1,9 +1,8 @@
 use rayon::prelude::*;
 
 use super::epilogue_cpu::Finish;
-use super::matmul_cpu;
-use super::matmul_stored_cpu;
 use super::matmul_stored_cpu::Reads;
+use super::{matmul_cpu, matmul_stored_cpu};
 use crate::cpu::team::OnTeam;
 use crate::product::matmul::Matmul;
 use crate::storage::element::Element;

@@ -9,8 +9,7 @@ use rayon::prelude::*;
 use super::epilogue_cpu::Finish;
 use super::matmul_cpu::{SERIAL_WORK, tiles};
 use super::matmul_vector_cpu::{matrix_times_column, row_times_matrix, scale_row};
-use crate::cpu::room::in_f32;
-use crate::cpu::room::with_room;
+use crate::cpu::room::{in_f32, with_room};
 use crate::cpu::team::OnTeam;
 use crate::cpu::transpose::transpose_into;
 use crate::cpu::vectorised::{inlined, vectorised};
@@ -19,7 +18,7 @@ use crate::gemm::gemm::{self, Onto, Operand, Threads, product};
 use crate::gemm::pairs::{Stored, with_panels, with_rows};
 use crate::gemm::split::Paired;
 use crate::gemm::transpose::Transpose;
-use crate::kernel::floats::Floats;
+use crate::kernel::floats::{Floats, of_any_type};
 use crate::product::matmul::Matmul;
 use crate::storage::element::Element;
 
@@ -276,11 +275,7 @@ fn sum_over_rows([m, n, k]: [usize; 3], a: Floats<'_>, b: Floats<'_>, y: &mut [f
         let (column, matrix) = if m == 1 { (a, b) } else { (b, a) };
         return with_room(column.n_room(k), |room| {
             let column = column.get(0..k, room);
-            match matrix {
-                Floats::F32(matrix) => row_times_matrix(column, matrix, y),
-                Floats::F16(matrix) => row_times_matrix(column, matrix, y),
-                Floats::Bf16(matrix) => row_times_matrix(column, matrix, y),
-            }
+            of_any_type!(Floats, matrix, matrix => row_times_matrix(column, matrix, y));
         });
     }
     let tiles = tiles(m, n, k);

@@ -17,26 +17,14 @@ use crate::reduce::reduce_op::{Fold, Reducer};
 use crate::shader::binding::Binding;
 use crate::shader::dispatch::{Dispatch, fold_workgroups};
 use crate::shader::module::{Module, Part};
+use crate::shader::names::names;
 use crate::storage::stored_types::CONVERSIONS;
 
 /// The names of the constants for the positions of elements: sizes and strides of the dimensions that are kept, and of those that
 /// are reduced.
-const KEPT: [[&str; 2]; Map::MAX_DIMS] = [
-    ["KEPT0_SIZE", "KEPT0_STRIDE"],
-    ["KEPT1_SIZE", "KEPT1_STRIDE"],
-    ["KEPT2_SIZE", "KEPT2_STRIDE"],
-    ["KEPT3_SIZE", "KEPT3_STRIDE"],
-    ["KEPT4_SIZE", "KEPT4_STRIDE"],
-    ["KEPT5_SIZE", "KEPT5_STRIDE"],
-];
-const REDUCED: [[&str; 2]; Map::MAX_DIMS] = [
-    ["REDUCED0_SIZE", "REDUCED0_STRIDE"],
-    ["REDUCED1_SIZE", "REDUCED1_STRIDE"],
-    ["REDUCED2_SIZE", "REDUCED2_STRIDE"],
-    ["REDUCED3_SIZE", "REDUCED3_STRIDE"],
-    ["REDUCED4_SIZE", "REDUCED4_STRIDE"],
-    ["REDUCED5_SIZE", "REDUCED5_STRIDE"],
-];
+const KEPT: [[&str; 2]; Map::MAX_DIMS] = names!("KEPT0" "KEPT1" "KEPT2" "KEPT3" "KEPT4" "KEPT5", "_SIZE" "_STRIDE");
+const REDUCED: [[&str; 2]; Map::MAX_DIMS] =
+    names!("REDUCED0" "REDUCED1" "REDUCED2" "REDUCED3" "REDUCED4" "REDUCED5", "_SIZE" "_STRIDE");
 
 /// A size and a stride for each of some dimensions, outermost first.
 type Strides = Vec<[usize; 2]>;

@@ -1,8 +1,7 @@
 use crate::arg::Arg;
 use crate::error::Error;
 use crate::shader::binding::Binding;
-use crate::shader::module::part;
-use crate::shader::module::{Module, Part};
+use crate::shader::module::{Module, Part, part};
 use crate::shader::param::Param;
 use crate::sizes::{check_size, in_u32};
 

@@ -5,8 +5,7 @@ use crate::error::Error;
 use crate::kernel::kernel::{Cost, Kernel};
 use crate::kernel::twin::TwinArgs;
 use crate::shader::dispatch::Dispatch;
-use crate::stored::converted::Converted;
-use crate::stored::converted::stored;
+use crate::stored::converted::{Converted, stored};
 
 /// A kernel that has a specialised form for floats stored in 16 bits, which [`Kernel::stored_as`] returns as [`Stored`]. Its twin
 /// checks the [types](TwinArgs::dtype) of its arguments.

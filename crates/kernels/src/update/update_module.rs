@@ -10,8 +10,7 @@ use crate::expr::wgsl::{self, Lanes};
 use crate::kernel::kernel::Kernel;
 use crate::shader::binding::Binding;
 use crate::shader::dispatch::{Dispatch, fold_workgroups};
-use crate::shader::module::part;
-use crate::shader::module::{Module, Part};
+use crate::shader::module::{Module, Part, part};
 
 /// Invocations of a workgroup.
 const WORKGROUP: usize = 64;

@@ -5,10 +5,8 @@ use crate::device::required::Required;
 use crate::error::Error;
 use crate::executor::Compiled;
 use crate::plan::Plan;
-use crate::profile::Profile;
-use crate::profile::{ProfiledStep, Span, Timer};
-use crate::record::program::Program;
-use crate::record::program::Step;
+use crate::profile::{Profile, ProfiledStep, Span, Timer};
+use crate::record::program::{Program, Step};
 
 /// A program compiled for a device, with its memory allocated and its pipelines and bind groups created.
 ///

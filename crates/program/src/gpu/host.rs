@@ -10,8 +10,7 @@ use crate::gpu::transfer::{Read, Readable};
 use crate::gpu::{Block, GpuDevice, GpuExecutable, encode_pass};
 use crate::memory::lock;
 use crate::record::host_step::{HostBuffers, HostPart, RecordedHost, parts_of};
-use crate::record::program::Program;
-use crate::record::program::StepArg;
+use crate::record::program::{Program, StepArg};
 
 /// Kernels that are submitted together, and the host step after them.
 #[derive(Debug)]

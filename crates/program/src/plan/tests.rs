@@ -3,8 +3,7 @@ use brisk_kernels::{Access, Adapter, Arg, DType, Dispatch, Kernel, TwinArgs};
 use crate::plan::Plan;
 use crate::plan::layout::Place;
 use crate::record::persistent::Persistent;
-use crate::record::program::Buffer;
-use crate::record::program::{Program, Slice};
+use crate::record::program::{Buffer, Program, Slice};
 
 /// Reads some buffers and writes some; the values do not matter to a plan.
 #[derive(Debug)]

@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use brisk_kernels::{Access, Arg, Cost, DType, Kernel};
 
 use crate::error::Error;
-use crate::record::host_step::HostKernel;
-use crate::record::host_step::HostStep;
+use crate::record::host_step::{HostKernel, HostStep};
 use crate::record::persistent::Persistent;
 
 /// A list of kernels over buffers: recorded once, compiled for a device, replayed many times.

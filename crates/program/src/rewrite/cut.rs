@@ -2,8 +2,7 @@
 
 use brisk_kernels::{Access, Arg};
 
-use crate::record::program::Program;
-use crate::record::program::{Step, StepArg};
+use crate::record::program::{Program, Step, StepArg};
 
 /// Parts start at a multiple of this in each of their buffers, an offset at which every adapter can bind.
 const GRAIN_BYTES: usize = 256;

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use brisk_kernels::{Access, Kernel, MapInPlace};
 
-use crate::record::program::Program;
-use crate::record::program::{Step, StepArg};
+use crate::record::program::{Program, Step, StepArg};
 
 /// A step that updates one buffer in place, instead of reading it and writing a second.
 struct InPlace {

@@ -3,8 +3,7 @@ use std::ops::Range;
 
 use brisk_kernels::Access;
 
-use crate::record::program::StepArg;
-use crate::record::program::{Program, Slice};
+use crate::record::program::{Program, Slice, StepArg};
 
 /// Consecutive kernels whose results are not kept for later kernels: the results that these read are
 /// [computed again](Program::recomputed), which takes time and saves memory.
