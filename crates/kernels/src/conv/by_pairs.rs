@@ -12,9 +12,10 @@ use bytemuck::{Zeroable as _, cast_slice_mut};
 use half::bf16;
 
 use super::patches::{Covered, Patches, ResultRow};
+use crate::cpu::blocks::Threads;
 use crate::cpu::vectorised::{inlined, vectorised};
 use crate::gemm::bf16::{Bf16Instructions, HEIGHT, LANES, Lines, STEP, Step, WIDTH};
-use crate::gemm::gemm::{Onto, Threads};
+use crate::gemm::gemm::Onto;
 use crate::gemm::pairs::{DEPTH, Panels, Side, Stored, with_each, with_lines, with_panels, with_rows};
 use crate::kernel::floats::Floats;
 use crate::storage::element::Element;

@@ -1,8 +1,6 @@
 //! Transposed copies of matrices.
 
-use rayon::prelude::*;
-
-use crate::cpu::team::OnTeam;
+use crate::cpu::blocks::{Threads, each_chunk};
 use crate::cpu::vectorised::{inlined, vectorised};
 use crate::storage::element::Element;
 
@@ -17,12 +15,9 @@ type Square = [[f32; SQUARE]; SQUARE];
 
 /// `transposed[col, row] = x[row, col]`, in f32.
 pub(crate) fn transpose_into<T: Element>(x: &[T], n_rows: usize, n_cols: usize, transposed: &mut [f32]) {
-    let band = |(i, out): (usize, &mut [f32])| Band { x, n_rows, stride: n_cols, first_col: i * BLOCK, out, width: n_rows }.run();
-    if x.len() < SERIAL_LEN {
-        transposed.chunks_mut(BLOCK * n_rows).enumerate().for_each(band);
-    } else {
-        transposed.par_chunks_mut(BLOCK * n_rows).enumerate().for_each_on_team(band);
-    }
+    each_chunk(Threads::for_work(x.len(), SERIAL_LEN), BLOCK * n_rows, transposed, |i, out| {
+        Band { x, n_rows, stride: n_cols, first_col: i * BLOCK, out, width: n_rows }.run();
+    });
 }
 
 /// What is transposed, a word each.

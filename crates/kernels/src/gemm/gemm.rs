@@ -11,7 +11,7 @@ use std::ops::Range;
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
-use crate::cpu::blocks::cut;
+use crate::cpu::blocks::{Threads, cut, each_chunk};
 use crate::cpu::room::with_room;
 use crate::cpu::team::OnTeam;
 use crate::cpu::transpose::transpose_rows;
@@ -220,13 +220,6 @@ struct Side<'a> {
     y_stride: usize,
 }
 
-/// Which threads pack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Threads {
-    One,
-    All,
-}
-
 impl<'a> Side<'a> {
     /// Of `a`, for a result of `n` columns.
     const fn rows(a: Operand<'a>, n: usize) -> Self {
@@ -246,7 +239,7 @@ impl<'a> Side<'a> {
     /// Packs it in panels: element `(i, k)` of panel `p` is at `k * width + i`, and 0 beyond the end.
     fn pack(&self, width: usize, depth: &Range<usize>, threads: Threads, panels: &mut [f32]) {
         let panel_len = width * depth.len();
-        let pack = |(p, panel): (usize, &mut [f32])| {
+        let pack = |p: usize, panel: &mut [f32]| {
             let first = p * width;
             let n = width.min(self.len - first);
             let data = &self.data[first * self.stride + depth.start * self.k_stride..];
@@ -278,11 +271,7 @@ impl<'a> Side<'a> {
         };
         /// The number of floats below which using other threads takes longer than packing.
         const SERIAL_LEN: usize = 64 * 1024;
-        if threads == Threads::One || panels.len() < SERIAL_LEN {
-            panels.chunks_exact_mut(panel_len).enumerate().for_each(pack);
-        } else {
-            panels.par_chunks_exact_mut(panel_len).enumerate().for_each_on_team(pack);
-        }
+        each_chunk(threads.and(Threads::for_work(panels.len(), SERIAL_LEN)), panel_len, panels, pack);
     }
 }
 

@@ -11,14 +11,13 @@ use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut, pod_align_to_mut};
 use half::bf16;
-use rayon::prelude::*;
 
 use super::bf16::{Bf16Instructions, HEIGHT, LANES, Lines, PairLine, Panel, STEP, Step, Sums, TILE_LINES, WIDTH};
+use crate::cpu::blocks::{Threads, each_chunk};
 use crate::cpu::room::with_room;
-use crate::cpu::team::OnTeam;
 use crate::cpu::transpose::{Word, transpose_rows};
 use crate::cpu::vectorised::{inlined, vectorised};
-use crate::gemm::gemm::{Onto, Threads};
+use crate::gemm::gemm::Onto;
 
 /// K indices that are multiplied at a time, so that the rows of a block and a panel stay in the first-level cache.
 pub(crate) const DEPTH: usize = 512;
@@ -92,15 +91,11 @@ fn each_step<T: Send>(
     len: usize,
     pack: impl Fn(Range<usize>, &mut [T]) + Sync,
 ) {
-    let pack = |(i, packed): (usize, &mut [T])| {
+    let threads = threads.and(Threads::for_work(n * depth.len(), SERIAL_LEN));
+    each_chunk(threads, len, packed, |i, packed| {
         let start = depth.start + i * STEP;
         pack(start..(start + STEP).min(depth.end), packed);
-    };
-    if threads == Threads::One || n * depth.len() < SERIAL_LEN {
-        packed.chunks_exact_mut(len).enumerate().for_each(pack);
-    } else {
-        packed.par_chunks_exact_mut(len).enumerate().for_each_on_team(pack);
-    }
+    });
 }
 
 /// Calls `f` with several right sides, packed panel by panel, so that products can begin at any pair of K indices.
@@ -112,17 +107,13 @@ pub(crate) fn with_each<R>(sides: &[Side<'_>], threads: Threads, f: impl FnOnce(
             let (lines, others) = rest.split_at_mut(n_lines(side));
             rest = others;
             let (n, n_pairs, segment) = (side.b.n, side.n_pairs(), side.segment());
-            let pack = |(p, panel): (usize, &mut [PairLine])| {
+            let threads = threads.and(Threads::for_work(n * side.depth.len(), SERIAL_LEN));
+            each_chunk(threads, n_pairs.max(1), &mut *lines, |p, panel| {
                 for (s, panel) in panel.chunks_exact_mut(n_pairs / side.n_segments).enumerate() {
                     let start = side.depth.start + s * segment;
                     side.b.pack_panel(p * WIDTH, &(start..start + segment), panel);
                 }
-            };
-            if threads == Threads::One || n * side.depth.len() < SERIAL_LEN {
-                lines.chunks_exact_mut(n_pairs.max(1)).enumerate().for_each(pack);
-            } else {
-                lines.par_chunks_exact_mut(n_pairs).enumerate().for_each_on_team(pack);
-            }
+            });
             panels.push(Panels { lines, n, panel_stride: n_pairs, tile_stride: TILE_LINES, first: 0 });
         }
         f(&panels)

@@ -92,7 +92,7 @@ pub(crate) fn grad(
     let scale = grad_loss / loss[1];
     let share = smoothing / n_classes as f32;
     each_row_block(
-        n_classes,
+        [n_classes; 2],
         grad_logits,
         inlined!(|first, grad_logits| {
             for (i, grad_x) in grad_logits.chunks_exact_mut(n_classes).enumerate() {

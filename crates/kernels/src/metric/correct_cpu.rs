@@ -1,11 +1,11 @@
 use crate::cpu::vectorised::inlined;
 use crate::metric::correct::Correct;
-use crate::reduce::rows_cpu::each_row_block_of_one_result;
+use crate::reduce::rows_cpu::each_row_block;
 
 pub(crate) fn run(kernel: &Correct, x: &[f32], target: &[u32], y: &mut [f32]) {
     let n_classes = kernel.n_classes;
-    each_row_block_of_one_result(
-        n_classes,
+    each_row_block(
+        [n_classes, 1],
         y,
         inlined!(|first, y| {
             let rows = x[first * n_classes..].chunks_exact(n_classes).zip(&target[first..]);

@@ -1,9 +1,7 @@
 use std::ops::Range;
 
-use rayon::prelude::*;
-
+use crate::cpu::blocks::{Threads, each_chunk};
 use crate::cpu::room::read_in_f32;
-use crate::cpu::team::OnTeam;
 use crate::cpu::vectorised::{inlined, vectorised};
 use crate::norm::batch_norm::{BatchNormFrozenStats, BatchNormShape, BatchNormStats};
 use crate::storage::element::Element;
@@ -191,17 +189,12 @@ fn merge(shape: &BatchNormShape, parts: &[f32], stats: &mut [f32]) -> [f32; 2] {
 
 /// Calls `f(rows, sums)` for each part of each group; `parts` is `[n_groups, parts of a group, part_len]`.
 fn each_part(shape: &BatchNormShape, parts: &mut [f32], f: impl Fn(Range<usize>, &mut [f32]) + Sync) {
-    let run = |(i, part): (usize, &mut [f32])| {
+    each_chunk(Threads::for_work(shape.len(), 64 * 1024), shape.part_len(), parts, |i, part| {
         let (group, first) = (i / shape.group_parts(), i % shape.group_parts() * shape.part_rows());
         let end = (first + shape.part_rows()).min(shape.group_rows());
         let start = group * shape.group_rows();
         vectorised(inlined!(|| f(start + first..start + end, part)));
-    };
-    if shape.len() < 64 * 1024 {
-        parts.chunks_exact_mut(shape.part_len()).enumerate().for_each(run);
-    } else {
-        parts.par_chunks_exact_mut(shape.part_len()).enumerate().for_each_on_team(run);
-    }
+    });
 }
 
 pub(crate) fn frozen_stats(kernel: &BatchNormFrozenStats, running_mean: &[f32], running_var: &[f32], stats: &mut [f32]) {

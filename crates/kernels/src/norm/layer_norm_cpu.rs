@@ -48,7 +48,7 @@ fn normalise(x: &[f32], mean: f32, inv_std: f32, weight: Option<&[f32]>, bias: O
 pub(crate) fn grad(forward: &LayerNorm, grad_y: &[f32], x: &[f32], weight: Option<&[f32]>, stats: &[f32], grad_x: &mut [f32]) {
     let n_cols = forward.n_cols;
     each_row_block(
-        n_cols,
+        [n_cols; 2],
         grad_x,
         inlined!(|first, grad_x| {
             let block = first * n_cols..first * n_cols + grad_x.len();

@@ -10,7 +10,7 @@ const WIDE: usize = 64;
 pub(crate) fn run(kernel: &Softmax, x: &[f32], y: &mut [f32]) {
     let n_cols = kernel.n_cols;
     each_row_block(
-        n_cols,
+        [n_cols; 2],
         y,
         inlined!(|first, y| {
             let x = &x[first * n_cols..][..y.len()];
@@ -78,7 +78,7 @@ fn logarithms(n_cols: usize, y: &mut [f32]) {
 pub(crate) fn grad(forward: &Softmax, grad_y: &[f32], y: &[f32], grad_x: &mut [f32]) {
     let n_cols = forward.n_cols;
     each_row_block(
-        n_cols,
+        [n_cols; 2],
         grad_x,
         inlined!(|first, grad_x| {
             let block = first * n_cols..first * n_cols + grad_x.len();

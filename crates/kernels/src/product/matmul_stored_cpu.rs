@@ -4,17 +4,15 @@
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-use rayon::prelude::*;
-
 use super::epilogue_cpu::Finish;
 use super::matmul_cpu::{SERIAL_WORK, tiles};
 use super::matmul_vector_cpu::{matrix_times_column, row_times_matrix, scale_row};
+use crate::cpu::blocks::{Threads, each_chunk};
 use crate::cpu::room::{in_f32, with_room};
-use crate::cpu::team::OnTeam;
 use crate::cpu::transpose::transpose_into;
 use crate::cpu::vectorised::{inlined, vectorised};
 use crate::gemm::bf16::{Bf16Instructions, HEIGHT, Lines, STEP};
-use crate::gemm::gemm::{self, Onto, Operand, Threads, product};
+use crate::gemm::gemm::{self, Onto, Operand, product};
 use crate::gemm::pairs::{Stored, with_panels, with_rows};
 use crate::gemm::split::Paired;
 use crate::gemm::transpose::Transpose;
@@ -245,12 +243,8 @@ fn each_band<Y: Element>(
 
 /// Calls `f` with bands of `n_rows` rows of `y: [m, n]`, on several threads if there is enough work.
 fn each_band_of<Y: Element>(n_rows: usize, [m, n, k]: [usize; 3], y: &mut [Y], f: impl Fn(Range<usize>, &mut [Y]) + Sync) {
-    let band = |(i, y): (usize, &mut [Y])| f(i * n_rows..i * n_rows + y.len() / n, y);
-    if n_rows >= m || m * n * k < SERIAL_WORK {
-        y.chunks_mut(n_rows * n).enumerate().for_each(band);
-    } else {
-        y.par_chunks_mut(n_rows * n).enumerate().for_each_on_team(band);
-    }
+    let threads = if n_rows >= m { Threads::One } else { Threads::for_work(m * n * k, SERIAL_WORK) };
+    each_chunk(threads, n_rows * n, y, |i, y| f(i * n_rows..i * n_rows + y.len() / n, y));
 }
 
 /// `y[row, ..] = a[row] b`.
