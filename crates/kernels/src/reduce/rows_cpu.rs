@@ -38,7 +38,7 @@ pub(crate) fn each_row_block_of_two<T: Send, U: Send>(
     let run = |(i, (y, z)): (usize, (&mut [T], &mut [U]))| {
         vectorised(inlined!(|| f(i * n_rows, y, z)));
     };
-    if y.len() / y_cols * n_cols <= SERIAL_LEN {
+    if y.len() / y_cols * n_cols < SERIAL_LEN {
         y.chunks_mut(n_rows * y_cols).zip(z.chunks_mut(n_rows * z_cols)).enumerate().for_each(run);
     } else {
         y.par_chunks_mut(n_rows * y_cols).zip(z.par_chunks_mut(n_rows * z_cols)).enumerate().for_each_on_team(run);
