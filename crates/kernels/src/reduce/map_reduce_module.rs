@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use crate::arg::Arg;
 use crate::elementwise::loads::Loads;
-use crate::elementwise::map_module::{WORKGROUP, constants_part};
+use crate::elementwise::map_module::constants_part;
 use crate::error::Error;
 use crate::expr::Expr;
 use crate::expr::wgsl::{self, Lanes};
@@ -15,7 +15,7 @@ use crate::map::map::Map;
 use crate::reduce::map_reduce::MapReduce;
 use crate::reduce::reduce_op::{Fold, Reducer};
 use crate::shader::binding::Binding;
-use crate::shader::dispatch::{Dispatch, fold_workgroups};
+use crate::shader::dispatch::Dispatch;
 use crate::shader::module::{Module, Part};
 use crate::shader::names::names;
 use crate::storage::stored_types::CONVERSIONS;
@@ -78,8 +78,8 @@ struct PassModule<'a> {
 impl PassModule<'_> {
     /// The dispatch, without its arguments.
     fn dispatch(&self, label: &'static str) -> Result<Dispatch, Error> {
-        let workgroups = fold_workgroups("map_reduce", (self.reduction.n_kept() * self.n_parts).div_ceil(WORKGROUP))?;
-        Ok(Dispatch::new(label, self.module(), workgroups).constants(self.constants()))
+        let n = self.reduction.n_kept() * self.n_parts;
+        Ok(Dispatch::elementwise("map_reduce", label, self.module(), n)?.constants(self.constants()))
     }
 
     fn loads(&self) -> Loads<'_> {
@@ -209,9 +209,7 @@ impl PassModule<'_> {
         let stores = join(n_results, &|i| format!("    y[{i}u * N_KEPT * N_PARTS + i] = result{i}({folded});\n"), "");
         let _ = write!(
             text,
-            "@compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {{
-    let i = (group.y * groups.x + group.x) * WG + lane;
+            "fn element(i: u32) {{
     if i >= N_KEPT * N_PARTS {{
         return;
     }}

@@ -9,11 +9,8 @@ use crate::error::Error;
 use crate::expr::wgsl::{self, Lanes};
 use crate::kernel::kernel::Kernel;
 use crate::shader::binding::Binding;
-use crate::shader::dispatch::{Dispatch, fold_workgroups};
+use crate::shader::dispatch::Dispatch;
 use crate::shader::module::{Module, Part, part};
-
-/// Invocations of a workgroup.
-const WORKGROUP: usize = 64;
 
 const HEAD: &str = "// y = rule(step, x, y), a few elements per invocation. Does nothing if the update does not take place. Twin: update/update_cpu.rs. Bound by bytes.\n";
 
@@ -33,8 +30,6 @@ pub(super) fn dispatch<R: Rule<V, I, O>, const V: usize, const I: usize, const O
         .with_all(functions)
         .with(wgsl::function("takes_place", &condition, 1 + V))
         .with(Part::own("main", main(kernel, lanes)));
-    let n_workgroups = kernel.len().div_ceil(lanes.count()).div_ceil(WORKGROUP);
-    let workgroups = fold_workgroups(kernel.name(), n_workgroups)?;
     let (inputs, replaced) = Update::<R, V, I, O>::names();
     let bound = |name: &'static str| match name {
         "groups" => Binding::of(name).elements("vec2f"),
@@ -46,21 +41,12 @@ pub(super) fn dispatch<R: Rule<V, I, O>, const V: usize, const I: usize, const O
     let args = kernel.args();
     let (reads, writes) = args.split_at(args.len() - O);
     let [reads, writes] = [reads, writes].map(|args| args.iter().map(|arg| bound(arg.name)).collect::<Vec<_>>());
-    Dispatch::new(kernel.name(), module, workgroups).bind(&args, reads, writes)
+    let n_invocations = kernel.len().div_ceil(lanes.count());
+    Dispatch::elementwise(kernel.name(), kernel.name(), module, n_invocations)?.bind(&args, reads, writes)
 }
 
 fn main<R: Rule<V, I, O>, const V: usize, const I: usize, const O: usize>(kernel: &Update<R, V, I, O>, lanes: Lanes) -> String {
-    let mut text = format!(
-        "{HEAD}const WG: u32 = {WORKGROUP}u;
-
-@compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups_of: vec3u, @builtin(local_invocation_index) lane: u32) {{
-    let i = (group.y * groups_of.x + group.x) * WG + lane;
-    if i >= arrayLength(&y0) {{
-        return;
-    }}
-"
-    );
+    let mut text = format!("{HEAD}fn element(i: u32) {{\n    if i >= arrayLength(&y0) {{\n        return;\n    }}\n");
     let values = kernel.rule().values();
     let mut numbers = kernel.numbers();
     for (k, value) in values.iter().enumerate() {
