@@ -79,7 +79,8 @@ impl Program {
             match self.fused_into(at, fusion) {
                 // An earlier step has been removed, and the new one may be fused again.
                 Some((producer, step)) => {
-                    self.replace(producer, at, step);
+                    self.steps_mut()[at] = step;
+                    self.steps_mut().remove(producer);
                     at -= 1;
                 }
                 None => at += 1,
@@ -108,7 +109,7 @@ impl Program {
         if !is_transient || n_uses != 2 {
             return None;
         }
-        let producer = self.steps()[..at].iter().rposition(|step| step.args.iter().any(|arg| arg.buffer == value.buffer))?;
+        let producer = self.steps()[..at].iter().rposition(|step| step.names(value.buffer))?;
         let step = &self.steps()[producer];
         let mut results = step.args.iter().filter(|arg| arg.access.writes() && arg.access != Access::Scratch);
         let (result, others) = (results.next()?, results.next());
@@ -128,8 +129,7 @@ impl Program {
         dying.sort_unstable();
         dying.dedup();
         dying.retain(|&buffer| {
-            let names = |step: &Step| step.args.iter().any(|arg| arg.buffer == buffer);
-            self.buffers()[buffer].persistent.is_none() && !self.steps()[at..].iter().any(names)
+            self.buffers()[buffer].persistent.is_none() && !self.steps()[at..].iter().any(|step| step.names(buffer))
         });
         dying.into_iter().map(|buffer| self.buffers()[buffer].len_bytes()).fold(0, usize::saturating_add)
     }

@@ -194,20 +194,6 @@ impl Map {
         }
     }
 
-    fn check_inputs(&self) -> Result<(), Error> {
-        let n_inputs = self.inputs.len();
-        if let Some(output) = self.outputs.iter().find(|output| output.expr.n_inputs() > n_inputs) {
-            return Err(Self::unsupported(missing_input(&output.expr, n_inputs), "an expression of the given inputs"));
-        }
-        match (0..n_inputs).find(|&i| !self.outputs.iter().any(|output| output.expr.reads(i))) {
-            Some(unread) => Err(Self::unsupported(
-                format!("input x{unread}, which no expression reads"),
-                "inputs that are read; leave it out",
-            )),
-            None => Ok(()),
-        }
-    }
-
     /// The arguments of the kernel: the inputs, then the outputs.
     pub(crate) fn arguments(&self) -> Vec<Arg> {
         let n = self.len();
@@ -223,7 +209,7 @@ impl Map {
             return Err(Self::unsupported(found, "at least one output, and at most 8 arguments in all"));
         }
         self.check_dtypes()?;
-        self.check_inputs()?;
+        check_reads("map", self.outputs.iter().map(|output| &output.expr), self.inputs.len())?;
         check_indices("map", &self.arguments(), &[("number of elements", self.len())])?;
         let n_dims = self.layout()?.sizes.len();
         if n_dims > Self::MAX_DIMS {
@@ -233,7 +219,19 @@ impl Map {
     }
 }
 
-/// What is wrong with an expression that reads an input beyond `n_inputs`.
-pub(crate) fn missing_input(expr: &Expr, n_inputs: usize) -> String {
-    format!("the expression `{expr}` (number of inputs: {n_inputs})")
+/// Checks that the expressions of a kernel read all of its inputs, and no others.
+pub(crate) fn check_reads<'a>(
+    kernel: &'static str,
+    exprs: impl Iterator<Item = &'a Expr> + Clone,
+    n_inputs: usize,
+) -> Result<(), Error> {
+    let unsupported = |found, expected| Err(Error::Unsupported { kernel, found, expected });
+    if let Some(expr) = exprs.clone().find(|expr| expr.n_inputs() > n_inputs) {
+        let found = format!("the expression `{expr}` (number of inputs: {n_inputs})");
+        return unsupported(found, "an expression of the given inputs");
+    }
+    match (0..n_inputs).find(|&i| !exprs.clone().any(|expr| expr.reads(i))) {
+        Some(unread) => unsupported(format!("input x{unread}, which no expression reads"), "inputs that are read; leave it out"),
+        None => Ok(()),
+    }
 }

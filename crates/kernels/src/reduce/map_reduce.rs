@@ -8,7 +8,7 @@ use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::kernel::{Cost, Kernel};
 use crate::kernel::twin::TwinArgs;
 use crate::map::layout::{Layout, broadcast_shapes, n_elements};
-use crate::map::map::{INPUTS, Map, missing_input};
+use crate::map::map::{INPUTS, Map, check_reads};
 use crate::map::map_input::MapInput;
 use crate::reduce::reduce_op::Reducer;
 use crate::shader::dispatch::Dispatch;
@@ -168,15 +168,7 @@ impl MapReduce {
     }
 
     fn check_exprs(&self) -> Result<(), Error> {
-        let n_inputs = self.inputs.len();
-        if let Some(expr) = self.exprs.iter().find(|expr| expr.n_inputs() > n_inputs) {
-            return Err(Self::unsupported(missing_input(expr, n_inputs), "an expression of the given inputs"));
-        }
-        if let Some(unread) = (0..n_inputs).find(|&i| !self.exprs.iter().any(|expr| expr.reads(i))) {
-            let exprs: Vec<String> = self.exprs.iter().map(|expr| format!("`{expr}`")).collect();
-            let found = format!("input x{unread}, which {} does not read", exprs.join(", "));
-            return Err(Self::unsupported(found, "inputs that are read; leave it out"));
-        }
+        check_reads("map_reduce", self.exprs.iter(), self.inputs.len())?;
         let n_exprs = self.exprs.len();
         if n_exprs == 0 || self.results.is_empty() {
             let found = format!("a kernel with {n_exprs} of the expressions and {} of the results", self.results.len());

@@ -43,6 +43,11 @@ struct Late<'a> {
 }
 
 impl GpuPart {
+    /// The first `n` kernels, without a host step.
+    pub(crate) fn of_kernels(n: usize) -> Self {
+        Self { kernels: 0..n, host: None }
+    }
+
     pub(crate) fn has_host(&self) -> bool {
         self.host.is_some()
     }

@@ -319,30 +319,10 @@ impl Program {
         Self { buffers: self.buffers.clone(), steps, ..Self::new(self.name.clone()) }
     }
 
-    /// Replaces step `at` by `step`, and removes step `earlier`.
-    pub(crate) fn replace(&mut self, earlier: usize, at: usize, step: Step) {
-        self.steps[at] = step;
-        self.steps.remove(earlier);
-    }
-
-    pub(crate) fn set_step(&mut self, at: usize, step: Step) {
-        self.steps[at] = step;
-    }
-
-    /// Replaces the buffer `old` by `new` in all kernels.
-    pub(crate) fn replace_buffer(&mut self, old: usize, new: usize) {
-        self.replace_buffer_from(0, old, new);
-    }
-
     /// Replaces the buffer `old` by `new` in the kernels from `at` on.
-    pub(crate) fn replace_buffer_from(&mut self, at: usize, old: usize, new: usize) {
+    pub(crate) fn replace_buffer(&mut self, at: usize, old: usize, new: usize) {
         let args = self.steps.iter_mut().skip(at).flat_map(|step| &mut step.args);
         args.filter(|arg| arg.buffer == old).for_each(|arg| arg.buffer = new);
-    }
-
-    /// Appends a step.
-    pub(crate) fn append(&mut self, step: Step) {
-        self.steps.push(step);
     }
 
     /// Adds a transient with the dtype and length of `buffer`.
@@ -358,6 +338,10 @@ impl Program {
 
     pub(crate) fn steps(&self) -> &[Step] {
         &self.steps
+    }
+
+    pub(crate) fn steps_mut(&mut self) -> &mut Vec<Step> {
+        &mut self.steps
     }
 
     pub(crate) fn persistents(&self) -> impl Iterator<Item = &Persistent> {
@@ -394,8 +378,7 @@ impl Slice {
 
     /// Whether both have elements in common.
     pub fn overlaps(&self, other: Self) -> bool {
-        let (own, others) = (self.bytes(), other.bytes());
-        (self.program, self.buffer) == (other.program, other.buffer) && own.start < others.end && others.start < own.end
+        (self.program, self.buffer) == (other.program, other.buffer) && overlap(&self.bytes(), &other.bytes())
     }
 
     pub(crate) fn buffer(&self) -> usize {
@@ -416,12 +399,21 @@ impl Slice {
 impl Step {
     /// Whether it writes to elements of `slice`, scratch not counted.
     fn writes(&self, slice: Slice) -> bool {
-        let bytes = slice.bytes();
-        self.args.iter().any(|arg| arg.buffer == slice.buffer && arg.is_write() && overlap(&arg.bytes, &bytes))
+        self.args.iter().any(|arg| arg.is_write() && arg.overlaps(slice))
+    }
+
+    /// Whether a buffer is among its arguments.
+    pub(crate) fn names(&self, buffer: usize) -> bool {
+        self.args.iter().any(|arg| arg.buffer == buffer)
     }
 }
 
 impl StepArg {
+    /// Whether it has elements of `slice`.
+    pub(crate) fn overlaps(&self, slice: Slice) -> bool {
+        self.buffer == slice.buffer && overlap(&self.bytes, &slice.bytes())
+    }
+
     /// Whether a kernel writes to it, and more than scratch.
     fn is_write(&self) -> bool {
         self.access.writes() && self.access != Access::Scratch

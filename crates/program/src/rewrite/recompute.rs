@@ -76,7 +76,7 @@ impl Program {
             }
             *buffer = again;
         }
-        self.append(step);
+        self.steps_mut().push(step);
         segment.copies[&buffer]
     }
 
