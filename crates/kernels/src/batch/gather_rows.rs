@@ -7,7 +7,7 @@ use super::gather_rows_cpu;
 use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
-use crate::error::Error;
+use crate::error::{Error, check_supported};
 use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::kernel::{Cost, Kernel};
 use crate::kernel::twin::TwinArgs;
@@ -65,10 +65,8 @@ impl Kernel for GatherRows {
     }
 
     fn check(&self) -> Result<(), Error> {
-        if !matches!(self.dtype, DType::F32 | DType::U8) {
-            let found = format!("a table of {:?}", self.dtype);
-            return Err(Error::Unsupported { kernel: self.name(), found, expected: "F32 or U8" });
-        }
+        let is_known = matches!(self.dtype, DType::F32 | DType::U8);
+        check_supported(self.name(), is_known, || format!("a table of {:?}", self.dtype), "F32 or U8")?;
         let end = self.first_row.saturating_add(self.n_table_rows);
         check_sizes(self, &[("n_table_rows", self.n_table_rows), ("n_cols", self.n_cols), ("n", self.n), ("last row", end)])
     }

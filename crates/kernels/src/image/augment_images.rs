@@ -3,7 +3,7 @@ use super::augmentation::{Border, Flip, ImageAugmentation};
 use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
-use crate::error::Error;
+use crate::error::{Error, check_supported};
 use crate::expr::wgsl::Lanes;
 use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::kernel::{Cost, Kernel};
@@ -121,10 +121,8 @@ impl Kernel for AugmentImages {
     }
 
     fn check(&self) -> Result<(), Error> {
-        if !matches!(self.dtype, DType::F32 | DType::U8) {
-            let found = format!("a table of {:?}", self.dtype);
-            return Err(Error::Unsupported { kernel: self.name(), found, expected: "F32 or U8" });
-        }
+        let is_known = matches!(self.dtype, DType::F32 | DType::U8);
+        check_supported(self.name(), is_known, || format!("a table of {:?}", self.dtype), "F32 or U8")?;
         let [height, width, n_channels] = self.image;
         let end = self.first_row.saturating_add(self.n_table_rows);
         let sizes = [

@@ -2,13 +2,13 @@ use super::{map_reduce_cpu, map_reduce_module};
 use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
-use crate::error::Error;
+use crate::error::{Error, check_supported};
 use crate::expr::Expr;
 use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::kernel::{Cost, Kernel};
 use crate::kernel::twin::TwinArgs;
 use crate::map::layout::{Layout, broadcast_shapes, n_elements};
-use crate::map::map::{INPUTS, Map, check_reads};
+use crate::map::map::{INPUTS, check_floats, check_reads};
 use crate::map::map_input::MapInput;
 use crate::reduce::reduce_op::Reducer;
 use crate::shader::dispatch::Dispatch;
@@ -163,22 +163,16 @@ impl MapReduce {
         Ok(dispatches)
     }
 
-    fn unsupported(found: String, expected: &'static str) -> Error {
-        Error::Unsupported { kernel: "map_reduce", found, expected }
-    }
-
     fn check_exprs(&self) -> Result<(), Error> {
-        check_reads("map_reduce", self.exprs.iter(), self.inputs.len())?;
+        check_reads(self.name(), self.exprs.iter(), self.inputs.len())?;
         let n_exprs = self.exprs.len();
-        if n_exprs == 0 || self.results.is_empty() {
-            let found = format!("a kernel with {n_exprs} of the expressions and {} of the results", self.results.len());
-            return Err(Self::unsupported(found, "at least one of each"));
-        }
-        if let Some(result) = self.results.iter().find(|result| result.n_inputs() > n_exprs) {
-            let found = format!("the result `{result}` of {n_exprs} reduced expressions");
-            return Err(Self::unsupported(found, "a result of the given expressions, x0 for the first"));
-        }
-        Ok(())
+        let found = || format!("a kernel with {n_exprs} of the expressions and {} of the results", self.results.len());
+        check_supported(self.name(), n_exprs > 0 && !self.results.is_empty(), found, "at least one of each")?;
+        self.results.iter().try_for_each(|result| {
+            let found = || format!("the result `{result}` of {n_exprs} reduced expressions");
+            let expected = "a result of the given expressions, x0 for the first";
+            check_supported(self.name(), result.n_inputs() <= n_exprs, found, expected)
+        })
     }
 }
 
@@ -201,27 +195,18 @@ impl Kernel for MapReduce {
     }
 
     fn check(&self) -> Result<(), Error> {
-        let (n_inputs, n_dims) = (self.inputs.len(), self.shape.len());
-        if n_inputs > Self::MAX_INPUTS {
-            return Err(Self::unsupported(format!("a kernel with {n_inputs} inputs"), "at most 5"));
+        let (n_inputs, name) = (self.inputs.len(), self.name());
+        check_supported(name, n_inputs <= Self::MAX_INPUTS, || format!("a kernel with {n_inputs} inputs"), "at most 5")?;
+        for dim in &self.dims {
+            let found = || format!("dimension {dim} of shape {:?}", self.shape);
+            check_supported(name, *dim < self.shape.len(), found, "dimensions of the shape")?;
         }
-        if let Some(dim) = self.dims.iter().find(|dim| **dim >= n_dims) {
-            return Err(Self::unsupported(format!("dimension {dim} of shape {:?}", self.shape), "dimensions of the shape"));
-        }
-        if (1..self.dims.len()).any(|i| self.dims[..i].contains(&self.dims[i])) {
-            return Err(Self::unsupported(format!("the list of dimensions {:?}", self.dims), "each dimension once"));
-        }
-        if let Some(input) = self.inputs.iter().position(|input| !input.dtype.is_float()) {
-            let found = format!("`x{input}` stored as {}", self.inputs[input].dtype);
-            return Err(Self::unsupported(found, "f32, f16 or bf16; cast it first"));
-        }
+        let is_once = (1..self.dims.len()).all(|i| !self.dims[..i].contains(&self.dims[i]));
+        check_supported(name, is_once, || format!("the list of dimensions {:?}", self.dims), "each dimension once")?;
+        check_floats(name, INPUTS.iter().zip(self.inputs.iter().map(|input| input.dtype)))?;
         self.check_exprs()?;
         check_sizes(self, &[("number of elements", n_elements(&self.shape))])?;
-        let n_dims = self.layout()?.sizes.len();
-        if n_dims > Map::MAX_DIMS {
-            return Err(Self::unsupported(format!("a shape with {n_dims} dimensions that cannot be merged"), "at most 6"));
-        }
-        Ok(())
+        self.layout()?.check(name)
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {

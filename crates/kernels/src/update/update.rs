@@ -5,7 +5,7 @@ use super::{update_cpu, update_module};
 use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
-use crate::error::Error;
+use crate::error::{Error, check_supported};
 use crate::expr::Expr;
 use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::interval::check_settings;
@@ -141,11 +141,9 @@ impl<R: Rule<V, I, O>, const V: usize, const I: usize, const O: usize> Kernel fo
         let every = self.rule.values().into_iter().map(|value| value.every() as usize).min().unwrap_or(1);
         check_sizes(self, &[("n", self.n), ("table_len", self.table_len), ("every", every)])?;
         let n_args = self.args().len();
-        if O == 0 || I + O > MAX_ARGS || n_args > MAX_ARGS {
-            let found = format!("an update with {n_args} arguments (replaced values: {O})");
-            return Err(Error::Unsupported { kernel: self.name, found, expected: "at least one value, and at most 8 arguments" });
-        }
-        Ok(())
+        let found = || format!("an update with {n_args} arguments (replaced values: {O})");
+        let is_bindable = O > 0 && I + O <= MAX_ARGS && n_args <= MAX_ARGS;
+        check_supported(self.name, is_bindable, found, "at least one value, and at most 8 arguments")
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
