@@ -77,7 +77,7 @@ pub(crate) fn grad_weight(
     }
     // Cooperative matrices need whole matrices of pixels, other forms rows of pixels.
     let part_pixels = match form {
-        Form::Coop(tiles) => y.n_pixels().div_ceil(n_parts).next_multiple_of(tiles.shape().size()),
+        Form::Coop(tiles) => y.n_pixels().div_ceil(n_parts).next_multiple_of(tiles.shape.size()),
         _ => kernel.parts().n_rows * y.width,
     };
     let TileForm { constants, types } = TileForm::of(&form, problem.reads, adapter, operands);

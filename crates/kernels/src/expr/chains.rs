@@ -121,7 +121,7 @@ impl<'a> WithSimd for Tiles<'a, '_> {
                 let values = |x: &'a [f32]| S::as_simd_f32s(&x[..n]).0;
                 *argument = match source {
                     Source::Slot(slot) if Some(slot) == handed_on => Argument::Result,
-                    Source::Slot(slot) => Argument::Vectors(values(slots[slot].values())),
+                    Source::Slot(slot) => Argument::Vectors(values(&slots[slot].0)),
                     Source::Constant(value) => Argument::One(value),
                     Source::Input(i) => match inputs[i] {
                         Operand::Slice(x) => Argument::Vectors(values(x)),

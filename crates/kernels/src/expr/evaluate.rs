@@ -75,7 +75,7 @@ pub(crate) struct Scratch {
 
 /// An intermediate value of each element of a block.
 #[derive(Debug)]
-pub(super) struct Slot(AlignedFloats);
+pub(super) struct Slot(pub(super) AlignedFloats);
 
 thread_local! {
     /// The slots of [`Evaluator::run_in_place`] between calls, and one for the old values.
@@ -85,10 +85,6 @@ thread_local! {
 impl Slot {
     fn new() -> Self {
         Self(AlignedFloats::new(BLOCK_LEN))
-    }
-
-    pub(super) fn values(&self) -> &[f32] {
-        &self.0
     }
 }
 
@@ -353,7 +349,7 @@ fn run<S: Simd>(simd: S, action: Action, inputs: &[Operand<'_>], start: usize, s
     let n = y.len();
     let operand = |source: Source| match source {
         Source::Input(i) => inputs[i].slice(start..start + n),
-        Source::Slot(i) => Operand::Slice(&slots[i].values()[..n]),
+        Source::Slot(i) => Operand::Slice(&slots[i].0[..n]),
         Source::Constant(value) => Operand::Splat(value),
     };
     match action {

@@ -33,7 +33,7 @@ pub struct TwinArgs<'a> {
     declared: &'a [Arg],
     /// One for each declared argument that was given, in the same order.
     slots: Vec<Slot<'a>>,
-    packed: Option<&'a [f32]>,
+    pub(crate) packed: Option<&'a [f32]>,
 }
 
 #[derive(Debug)]
@@ -52,10 +52,6 @@ impl<'a> TwinArgs<'a> {
     /// Gives the copy of an argument that [`Packing::pack`](crate::Packing::pack) has made for this kernel.
     pub fn set_packed(&mut self, packed: &'a [f32]) {
         self.packed = Some(packed);
-    }
-
-    pub(crate) const fn packed(&self) -> Option<&'a [f32]> {
-        self.packed
     }
 
     /// Adds the buffer of the next argument, which is only read.

@@ -91,7 +91,7 @@ impl Matmul {
         let reads = Reads { a: Floats::of(args, a), b: Floats::of(args, b), fused: self.epilogue.operand_of(args) };
         match (reads, args.dtype(y)) {
             (Reads { a: Floats::F32(a), b: Floats::F32(b), fused: Floats::F32(fused) }, DType::F32) => {
-                matmul_batch_cpu::run(self, [a, b], args.packed(), (&finish, fused), args.write(y));
+                matmul_batch_cpu::run(self, [a, b], args.packed, (&finish, fused), args.write(y));
             }
             (reads, dtype) => {
                 with_element!(dtype, Y => matmul_batch_cpu::run_stored::<Y>(self, reads, &finish, args.write(y)))

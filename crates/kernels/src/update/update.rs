@@ -36,10 +36,10 @@ pub const GROUP_LEN: usize = 64;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Update<R, const V: usize, const I: usize, const O: usize> {
     name: &'static str,
-    rule: R,
-    n: usize,
+    pub(super) rule: R,
+    pub(super) n: usize,
     table_len: usize,
-    groups: Groups,
+    pub(super) groups: Groups,
 }
 
 /// Whether rates and decays differ between parameters.
@@ -71,18 +71,6 @@ impl<R: Rule<V, I, O>, const V: usize, const I: usize, const O: usize> Update<R,
     pub const fn grouped(mut self) -> Self {
         self.groups = Groups::Table;
         self
-    }
-
-    pub(super) const fn rule(&self) -> &R {
-        &self.rule
-    }
-
-    pub(super) const fn len(&self) -> usize {
-        self.n
-    }
-
-    pub(super) const fn groups(&self) -> Groups {
-        self.groups
     }
 
     /// The names of the arguments of one number.

@@ -21,7 +21,7 @@ pub(crate) fn run<R: Rule<V, I, O>, const V: usize, const I: usize, const O: usi
     kernel: &Update<R, V, I, O>,
     args: &mut TwinArgs<'_>,
 ) {
-    let rule = kernel.rule();
+    let rule = &kernel.rule;
     let state: &[u32] = args.read("state");
     let table: &[f32] = if kernel.reads_table() { args.read("table") } else { &[0.0] };
     let mut numbers = kernel.numbers().map(|name| args.read::<f32>(name)[0]);
@@ -35,13 +35,13 @@ pub(crate) fn run<R: Rule<V, I, O>, const V: usize, const I: usize, const O: usi
     }
     let (inputs, replaced) = Update::<R, V, I, O>::names();
     let inputs: [&[f32]; I] = std::array::from_fn(|i| args.read(inputs[i]));
-    let groups: &[f32] = if kernel.groups() == Groups::Table { args.read("groups") } else { &[] };
+    let groups: &[f32] = if kernel.groups == Groups::Table { args.read("groups") } else { &[] };
     let mut rest: [&mut [f32]; O] = std::array::from_fn(|i| args.write(replaced[i]));
     let job = Job { rule, kinds: rule.values(), step, inputs, groups };
-    if kernel.len() <= BLOCK_LEN {
+    if kernel.n <= BLOCK_LEN {
         return job.run(0, rest);
     }
-    let tasks: Vec<[&mut [f32]; O]> = (0..kernel.len().div_ceil(BLOCK_LEN))
+    let tasks: Vec<[&mut [f32]; O]> = (0..kernel.n.div_ceil(BLOCK_LEN))
         .map(|_| {
             rest.each_mut().map(|rest| {
                 let at = rest.len().min(BLOCK_LEN);

@@ -17,8 +17,8 @@ const HEAD: &str = "// y = rule(step, x, y), a few elements per invocation. Does
 pub(super) fn dispatch<R: Rule<V, I, O>, const V: usize, const I: usize, const O: usize>(
     kernel: &Update<R, V, I, O>,
 ) -> Result<Dispatch, Error> {
-    let lanes = if kernel.len().is_multiple_of(4) { Lanes::Four } else { Lanes::One };
-    let values = kernel.rule().values();
+    let lanes = if kernel.n.is_multiple_of(4) { Lanes::Four } else { Lanes::One };
+    let values = kernel.rule.values();
     let (exprs, condition) = (kernel.exprs(), kernel.condition());
     let all: Vec<_> = exprs.iter().chain([&condition]).cloned().collect();
     let functions = exprs.iter().enumerate().map(|(i, expr)| wgsl::function(&format!("expr{i}"), expr, V + I + O));
@@ -41,13 +41,13 @@ pub(super) fn dispatch<R: Rule<V, I, O>, const V: usize, const I: usize, const O
     let args = kernel.args();
     let (reads, writes) = args.split_at(args.len() - O);
     let [reads, writes] = [reads, writes].map(|args| args.iter().map(|arg| bound(arg.name)).collect::<Vec<_>>());
-    let n_invocations = kernel.len().div_ceil(lanes.count());
+    let n_invocations = kernel.n.div_ceil(lanes.count());
     Dispatch::elementwise(kernel.name(), kernel.name(), module, n_invocations)?.bind(&args, reads, writes)
 }
 
 fn main<R: Rule<V, I, O>, const V: usize, const I: usize, const O: usize>(kernel: &Update<R, V, I, O>, lanes: Lanes) -> String {
     let mut text = format!("{HEAD}fn element(i: u32) {{\n    if i >= arrayLength(&y0) {{\n        return;\n    }}\n");
-    let values = kernel.rule().values();
+    let values = kernel.rule.values();
     let mut numbers = kernel.numbers();
     for (k, value) in values.iter().enumerate() {
         let value = match value {
@@ -60,7 +60,7 @@ fn main<R: Rule<V, I, O>, const V: usize, const I: usize, const O: usize>(kernel
     let first = if lanes == Lanes::One { "" } else { ".x" };
     let given = std::iter::once(format!("V({})", StepValue::Skipped.wgsl())).chain(step.clone()).collect::<Vec<_>>().join(", ");
     let _ = writeln!(text, "    if takes_place({given}){first} == 0.0 {{\n        return;\n    }}");
-    if kernel.groups() == Groups::Table {
+    if kernel.groups == Groups::Table {
         let len = GROUP_LEN / lanes.count();
         let _ = writeln!(text, "    let own = groups[i / {len}u];\n    if own.x < 0.0 {{\n        return;\n    }}");
         for (k, value) in values.iter().enumerate() {

@@ -64,7 +64,7 @@ impl GpuHost {
 impl GpuDevice {
     pub(crate) fn parts(&self, program: &Program, blocks: &[Option<(Arc<Block>, usize)>]) -> Result<Vec<GpuPart>, Error> {
         let part = |HostPart { kernels, host }| {
-            let host = host.map(|step| self.host(step, &program.steps()[kernels.end].args, blocks)).transpose()?;
+            let host = host.map(|step| self.host(step, &program.steps[kernels.end].args, blocks)).transpose()?;
             Ok(GpuPart { kernels, host })
         };
         parts_of(program).into_iter().map(part).collect()

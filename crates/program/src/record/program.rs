@@ -36,8 +36,8 @@ use crate::record::persistent::Persistent;
 pub struct Program {
     id: u64,
     name: String,
-    buffers: Vec<Buffer>,
-    steps: Vec<Step>,
+    pub(crate) buffers: Vec<Buffer>,
+    pub(crate) steps: Vec<Step>,
 }
 
 /// A range of elements of one of a program's buffers, the argument of a kernel. It is `Copy`, and contains only a few numbers.
@@ -54,7 +54,7 @@ pub struct Program {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
     program: u64,
-    buffer: usize,
+    pub(crate) buffer: usize,
     dtype: DType,
     start: usize,
     len: usize,
@@ -332,18 +332,6 @@ impl Program {
         self.transient(name, dtype, len).buffer
     }
 
-    pub(crate) fn buffers(&self) -> &[Buffer] {
-        &self.buffers
-    }
-
-    pub(crate) fn steps(&self) -> &[Step] {
-        &self.steps
-    }
-
-    pub(crate) fn steps_mut(&mut self) -> &mut Vec<Step> {
-        &mut self.steps
-    }
-
     pub(crate) fn persistents(&self) -> impl Iterator<Item = &Persistent> {
         self.buffers.iter().filter_map(|buffer| buffer.persistent.as_ref())
     }
@@ -379,10 +367,6 @@ impl Slice {
     /// Whether both have elements in common.
     pub fn overlaps(&self, other: Self) -> bool {
         (self.program, self.buffer) == (other.program, other.buffer) && overlap(&self.bytes(), &other.bytes())
-    }
-
-    pub(crate) fn buffer(&self) -> usize {
-        self.buffer
     }
 
     /// The same range of another buffer.

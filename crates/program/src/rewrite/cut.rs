@@ -16,7 +16,7 @@ impl Program {
             let parts = if is_long(step) { parts(step, limit_bytes) } else { None };
             parts.unwrap_or_else(|| vec![step.clone()])
         };
-        let steps = || self.steps().iter();
+        let steps = || self.steps.iter();
         steps().any(is_long).then(|| self.with_steps(steps().flat_map(parts_of).collect()))
     }
 }

@@ -3,7 +3,7 @@ use crate::record::program::{Program, Slice};
 impl Program {
     /// The kernels recorded so far that read elements of `slice`, in order.
     pub fn readers(&self, slice: Slice) -> Vec<usize> {
-        let reads = |&at: &usize| self.steps()[at].args.iter().any(|arg| arg.access.reads() && arg.overlaps(slice));
+        let reads = |&at: &usize| self.steps[at].args.iter().any(|arg| arg.access.reads() && arg.overlaps(slice));
         (0..self.n_kernels()).filter(reads).collect()
     }
 
@@ -29,8 +29,8 @@ impl Program {
     /// # Ok::<(), brisk_program::Error>(())
     /// ```
     pub fn renewed(&mut self, slice: Slice, at: usize) -> Slice {
-        let copy = self.copy_of(slice.buffer());
-        self.replace_buffer(at, slice.buffer(), copy);
+        let copy = self.copy_of(slice.buffer);
+        self.replace_buffer(at, slice.buffer, copy);
         slice.of_buffer(copy)
     }
 }
