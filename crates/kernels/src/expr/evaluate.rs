@@ -7,7 +7,7 @@ use std::ops::Range;
 use pulp::{Arch, Simd, WithSimd};
 
 use super::chains::{Chain, Tiles, in_tiles};
-use super::loops::{run_binary, run_choose, run_copy, run_gelu_slope};
+use super::loops::{GeluSlope, run_binary, run_choose, run_copy, unary};
 use super::tape::{Action, Source, Tape, Target};
 use super::unary::Unary;
 use super::{Expr, vector};
@@ -355,7 +355,7 @@ fn run<S: Simd>(simd: S, action: Action, inputs: &[Operand<'_>], start: usize, s
     match action {
         Action::Copy(a) => run_copy(operand(a), y),
         Action::Unary(kind, a) => kind.run(simd, operand(a), y),
-        Action::GeluSlope(a) => run_gelu_slope(simd, operand(a), y),
+        Action::GeluSlope(a) => unary::<S, GeluSlope>(simd, operand(a), y),
         Action::Binary(kind, a, b) => run_binary(simd, kind, operand(a), operand(b), y),
         Action::Choose(kind, [a, b, c, d]) => run_choose(simd, kind, [operand(a), operand(b), operand(c), operand(d)], y),
     }

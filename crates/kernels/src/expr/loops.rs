@@ -18,11 +18,6 @@ pub(super) fn run_copy(a: Operand<'_>, y: &mut [f32]) {
 }
 
 #[inline(always)]
-pub(super) fn run_gelu_slope<S: Simd>(simd: S, a: Operand<'_>, y: &mut [f32]) {
-    unary::<S, GeluSlope>(simd, a, y);
-}
-
-#[inline(always)]
 pub(super) fn run_binary<S: Simd>(simd: S, kind: Binary, a: Operand<'_>, b: Operand<'_>, y: &mut [f32]) {
     match kind {
         Binary::Add => binary::<S, Add>(simd, a, b, y),

@@ -19,45 +19,31 @@ impl From<&Self> for Expr {
 }
 
 macro_rules! operator {
-    ($trait:ident, $method:ident) => {
-        impl<T: Into<Expr>> ops::$trait<T> for Expr {
-            type Output = Expr;
+    ($trait:ident, $method:ident, $($expr:ty),*) => {
+        $(
+            impl<T: Into<Expr>> ops::$trait<T> for $expr {
+                type Output = Expr;
 
-            fn $method(self, other: T) -> Expr {
-                self.binary(Binary::$trait, &other.into())
+                fn $method(self, other: T) -> Expr {
+                    self.binary(Binary::$trait, &other.into())
+                }
             }
-        }
 
-        impl<T: Into<Expr>> ops::$trait<T> for &Expr {
-            type Output = Expr;
+            impl ops::$trait<$expr> for f32 {
+                type Output = Expr;
 
-            fn $method(self, other: T) -> Expr {
-                self.binary(Binary::$trait, &other.into())
+                fn $method(self, other: $expr) -> Expr {
+                    Expr::constant(self).binary(Binary::$trait, &other)
+                }
             }
-        }
-
-        impl ops::$trait<Expr> for f32 {
-            type Output = Expr;
-
-            fn $method(self, other: Expr) -> Expr {
-                Expr::constant(self).binary(Binary::$trait, &other)
-            }
-        }
-
-        impl ops::$trait<&Expr> for f32 {
-            type Output = Expr;
-
-            fn $method(self, other: &Expr) -> Expr {
-                Expr::constant(self).binary(Binary::$trait, other)
-            }
-        }
+        )*
     };
 }
 
-operator!(Add, add);
-operator!(Sub, sub);
-operator!(Mul, mul);
-operator!(Div, div);
+operator!(Add, add, Expr, &Expr);
+operator!(Sub, sub, Expr, &Expr);
+operator!(Mul, mul, Expr, &Expr);
+operator!(Div, div, Expr, &Expr);
 
 impl ops::Neg for Expr {
     type Output = Self;

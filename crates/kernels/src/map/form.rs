@@ -149,7 +149,7 @@ impl Form {
                     drawn.drop_out(p, scale, in_u32(at), y);
                 }
             }
-            Self::Gradient(function) => scale_by_slope(function, further, y),
+            Self::Gradient(function) => scale_by_slope(function, further, y, |y| y, |grad| grad),
             Self::ScaledGradient(function, scale) => scale_by_scaled_slope(function, scale, further, y),
             Self::GeluGradient => scale_by_gelu_slope(further, y),
         }
@@ -190,13 +190,7 @@ fn celu(y: &mut [f32], alpha: f32) {
     }
 }
 
-/// `grad_x *= act'`, where the derivative is computed from the output `y`.
-#[inline(always)]
-fn scale_by_slope(function: Function, y: &[f32], grad_x: &mut [f32]) {
-    scale_by_slope_of(function, y, grad_x, |y| y, |grad_x| grad_x);
-}
-
-/// The same for an output before dropout: `y` is divided by `scale`, and the gradient multiplied by it.
+/// [`scale_by_slope`] for an output before dropout: `y` is divided by `scale`, and the gradient multiplied by it.
 #[inline(always)]
 fn scale_by_scaled_slope(function: Function, scale: f32, y: &[f32], grad_x: &mut [f32]) {
     // To ReLU only the sign of the quotient matters, which spares the division. Quotients of at most half the smallest number are
@@ -205,11 +199,12 @@ fn scale_by_scaled_slope(function: Function, scale: f32, y: &[f32], grad_x: &mut
         let rounded_to_zero = (scale / 2.0).floor() * f32::from_bits(1);
         return update2(grad_x, y, inlined!(|grad_x, y| if y <= rounded_to_zero { 0.0 } else { grad_x * scale }));
     }
-    scale_by_slope_of(function, y, grad_x, |y| y / scale, |grad_x| grad_x * scale);
+    scale_by_slope(function, y, grad_x, |y| y / scale, |grad_x| grad_x * scale);
 }
 
+/// `grad_x *= act'`, where the derivative is computed from the output `y`, both mapped before.
 #[inline(always)]
-fn scale_by_slope_of(function: Function, y: &[f32], grad_x: &mut [f32], y_of: impl Fn(f32) -> f32, grad_of: impl Fn(f32) -> f32) {
+fn scale_by_slope(function: Function, y: &[f32], grad_x: &mut [f32], y_of: impl Fn(f32) -> f32, grad_of: impl Fn(f32) -> f32) {
     match function {
         Function::Identity => update(grad_x, grad_of),
         Function::Relu => update2(grad_x, y, inlined!(|grad_x, y| if y_of(y) <= 0.0 { 0.0 } else { grad_of(grad_x) })),

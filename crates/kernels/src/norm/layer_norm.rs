@@ -103,14 +103,9 @@ impl Kernel for LayerNorm {
 
     fn args(&self) -> Vec<Arg> {
         let mut args = vec![Arg::read("x", DType::F32, self.n())];
-        if self.affine.has_weight() {
-            args.push(Arg::read("weight", DType::F32, self.n_cols));
-        }
-        if self.affine.has_bias() {
-            args.push(Arg::read("bias", DType::F32, self.n_cols));
-        }
-        args.push(Arg::write("y", DType::F32, self.n()));
-        args.push(Arg::write("stats", DType::F32, [self.n_rows, 2]));
+        args.extend(self.affine.has_weight().then(|| Arg::read("weight", DType::F32, self.n_cols)));
+        args.extend(self.affine.has_bias().then(|| Arg::read("bias", DType::F32, self.n_cols)));
+        args.extend([Arg::write("y", DType::F32, self.n()), Arg::write("stats", DType::F32, [self.n_rows, 2])]);
         args
     }
 
@@ -168,11 +163,8 @@ impl Kernel for LayerNormGrad {
         let LayerNorm { n_rows, n_cols, affine, .. } = self.forward;
         let n = self.forward.n();
         let mut args = vec![Arg::read("grad_y", DType::F32, n), Arg::read("x", DType::F32, n)];
-        if affine.has_weight() {
-            args.push(Arg::read("weight", DType::F32, n_cols));
-        }
-        args.push(Arg::read("stats", DType::F32, [n_rows, 2]));
-        args.push(Arg::write("grad_x", DType::F32, n));
+        args.extend(affine.has_weight().then(|| Arg::read("weight", DType::F32, n_cols)));
+        args.extend([Arg::read("stats", DType::F32, [n_rows, 2]), Arg::write("grad_x", DType::F32, n)]);
         args
     }
 

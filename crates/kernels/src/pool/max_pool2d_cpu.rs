@@ -21,10 +21,11 @@ pub(crate) fn run<T: Element>(shape: &PoolShape, x: &[T], y: &mut [T], taps: &mu
                 inlined!(|y| {
                     for (j, (y, taps)) in y.chunks_exact_mut(row_len).zip(taps.chunks_exact_mut(row_len)).enumerate() {
                         let row = i * task_rows + j;
-                        let (image, i) = (image_of(shape, x, row / height), row % height);
+                        let (image, i) = (row / height, row % height);
                         let line_len = shape.x.width * n_channels;
                         let lines = shape.covered(0, i).0;
-                        let x = &image[lines.start * line_len..lines.end * line_len];
+                        let first_line = image * shape.x.height;
+                        let x = &x[(first_line + lines.start) * line_len..(first_line + lines.end) * line_len];
                         read_in_f32(x, inlined!(|x| Arch::new().dispatch(PoolRow { shape, x, i, y, taps })));
                     }
                 }),
@@ -141,9 +142,4 @@ pub(crate) fn grad<T: Element>(shape: &PoolShape, grad_y: &[T], taps: &[u32], gr
             }
         }),
     );
-}
-
-fn image_of<'a, T>(shape: &PoolShape, x: &'a [T], image: usize) -> &'a [T] {
-    let len = shape.x.height * shape.x.width * shape.x.n_channels;
-    &x[image * len..][..len]
 }

@@ -98,11 +98,6 @@ impl Matmul {
             }
         }
     }
-
-    /// The index of `y` in the argument list: after `a`, `b` and the epilogue's arguments.
-    fn y_arg(&self) -> usize {
-        2 + self.epilogue.n_args()
-    }
 }
 
 impl Kernel for Matmul {
@@ -154,7 +149,8 @@ impl StoredForm for Matmul {
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         let mut nearest = dtypes.to_vec();
         if self.n_parts() > 1 || !self.stores_halves() {
-            nearest[self.y_arg()] = DType::F32;
+            // `y` comes after `a`, `b` and the epilogue's arguments.
+            nearest[2 + self.epilogue.n_args()] = DType::F32;
         }
         nearest.iter().any(|dtype| dtype.is_half()).then_some(nearest)
     }

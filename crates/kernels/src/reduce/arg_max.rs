@@ -1,5 +1,5 @@
 use super::arg_max_cpu;
-use super::series::Series;
+use super::series::series_dispatch;
 use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
@@ -69,6 +69,6 @@ impl StoredForm for ArgMax {
     fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let Self { n_outer, n, n_inner } = *self;
         let wgsl = ARG_MAX.module(&[("X", dtypes[0])]);
-        Series { n_outer, n, n_inner }.dispatch(self, "kernels.arg_max", wgsl, [])
+        Ok(vec![series_dispatch(self, "kernels.arg_max", wgsl, [n_outer, n, n_inner])?])
     }
 }

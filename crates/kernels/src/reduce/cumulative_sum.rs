@@ -1,5 +1,5 @@
 use super::cumulative_sum_cpu;
-use super::series::Series;
+use super::series::series_dispatch;
 use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
@@ -88,9 +88,10 @@ impl StoredForm for CumulativeSum {
     }
 
     fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let constants = vec![("REVERSE", f64::from(u8::from(self.order == SumOrder::Reverse)))];
+        let is_reverse = f64::from(u8::from(self.order == SumOrder::Reverse));
         let Self { n_outer, n, n_inner, .. } = *self;
         let wgsl = CUMULATIVE_SUM.module(&[("X", dtypes[0])]);
-        Series { n_outer, n, n_inner }.dispatch(self, "kernels.cumulative_sum", wgsl, constants)
+        let dispatch = series_dispatch(self, "kernels.cumulative_sum", wgsl, [n_outer, n, n_inner])?;
+        Ok(vec![dispatch.constants([("REVERSE", is_reverse)])])
     }
 }
