@@ -1,5 +1,5 @@
-use crate::cpu::vectorised::{inlined, vectorised};
 use crate::sizes::in_u32;
+use crate::vectorised::{inlined, vectorised};
 
 /// Rows whose places are computed together.
 const BLOCK_LEN: usize = 256;

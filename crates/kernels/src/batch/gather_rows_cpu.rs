@@ -2,9 +2,9 @@ use rayon::prelude::*;
 
 use crate::batch::gather_rows::GatherRows;
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::{inlined, vectorised};
 use crate::sizes::in_u32;
 use crate::storage::element::Element;
+use crate::vectorised::{inlined, vectorised};
 
 /// Rows per task.
 const BLOCK_ROWS: usize = 256;

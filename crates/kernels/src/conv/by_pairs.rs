@@ -13,12 +13,12 @@ use half::bf16;
 
 use super::patches::{Covered, Patches, ResultRow};
 use crate::cpu::blocks::Threads;
-use crate::cpu::vectorised::{inlined, vectorised};
 use crate::gemm::bf16::{Bf16Instructions, HEIGHT, LANES, Lines, STEP, Step, WIDTH};
 use crate::gemm::gemm::Onto;
 use crate::gemm::pairs::{DEPTH, Panels, Side, Stored, with_each, with_lines, with_panels, with_rows};
 use crate::kernel::floats::Floats;
 use crate::storage::element::Element;
+use crate::vectorised::{inlined, vectorised};
 
 /// The minimum number of values of a patch for which matrix instructions pay, since smaller ones are mostly copying.
 const MIN_DEPTH: usize = 64;

@@ -98,7 +98,7 @@ pub(crate) fn grad_weight(
     let products = products
         .constants(constants)
         .params(window_params([("source_size", &shape.x), ("result_size", &y)], &shape.window))
-        .params(sizes.map(|(name, size)| (name, size.into())))
+        .params(sizes)
         .bind(args, operand_bindings(&form, ["grad_y", "source"], [0, 1]), [Binding::of("parts").named("y")])?;
     let sum = sum_of_parts("kernels.conv2d_grad_weight.sum", [n_parts, shape.n_weights()], args, "grad_weight")?;
     Ok(vec![products, sum])
@@ -172,7 +172,7 @@ impl Product<'_> {
             .constants(epilogue.constants())
             .constants([("GRAD", f64::from(u8::from(direction == Direction::Backward)))])
             .params(window_params([("source_size", &source), ("result_size", &result)], &shape.window))
-            .params(sizes.map(|(name, size)| (name, size.into())))
+            .params(sizes)
             .bind(&self.args, reads.chain(epilogue.bindings()), [Binding::at(self.conv.result_arg()).named("y")])?;
         Ok(vec![dispatch])
     }

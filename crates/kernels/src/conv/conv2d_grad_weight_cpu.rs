@@ -6,10 +6,10 @@ use crate::conv::conv2d_grad_weight::Conv2dGradWeight;
 use crate::conv::window::Images;
 use crate::cpu::room::with_room;
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::{inlined, vectorised};
 use crate::gemm::gemm::{Onto, Operand, serial_product};
 use crate::kernel::floats::Floats;
 use crate::storage::element::Element;
+use crate::vectorised::{inlined, vectorised};
 
 /// Elements of a block of sums that one task adds to: as many as fit in a core's cache next to the patches.
 const BLOCK_LEN: usize = 128 * 1024;

@@ -9,10 +9,10 @@ use crate::conv::window::Images;
 use crate::cpu::blocks::each_row_in_f32;
 use crate::cpu::room::with_room;
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::{inlined, vectorised};
 use crate::kernel::floats::Floats;
 use crate::product::matmul_stored_cpu::Ending;
 use crate::storage::element::Element;
+use crate::vectorised::{inlined, vectorised};
 
 /// The weights are sorted as `[n_taps, n_channels / n_groups, n_out]`.
 pub(super) fn forward<T: Element, Y: Element>(shape: &ConvShape, operands: Operands<'_, T, Y>) {

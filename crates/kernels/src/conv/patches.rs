@@ -7,10 +7,10 @@ use bytemuck::Pod;
 use super::window_sums::{self, max_channels};
 use crate::conv::conv_shape::ConvShape;
 use crate::conv::window::Images;
-use crate::cpu::vectorised::{inlined, vectorised};
 use crate::gemm::gemm::{Onto, Operand, Panels, with_panels};
 use crate::gemm::transpose::Transpose;
 use crate::storage::element::{Element, widen};
+use crate::vectorised::{inlined, vectorised};
 
 /// Which pixels result pixels read along one axis: result `i` reads `start + step * i + tap` at each of its taps.
 #[derive(Debug, Clone, Copy)]

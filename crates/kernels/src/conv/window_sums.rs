@@ -7,7 +7,7 @@ mod forward;
 use pulp::{Arch, Simd, WithSimd};
 
 use self::channels::Whole;
-use crate::cpu::vectorised::inlined;
+use crate::vectorised::inlined;
 
 /// Lines of the source with their padding, and the positions of the windows of some rows of result pixels in them.
 #[derive(Debug, Clone, Copy)]

@@ -4,8 +4,8 @@ use rayon::prelude::*;
 
 use crate::cpu::room::in_f32;
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::{inlined, vectorised};
 use crate::storage::element::Element;
+use crate::vectorised::{inlined, vectorised};
 
 /// Elements below which using other threads for a loop does not pay.
 const SERIAL_LEN: usize = 16 * 1024 + 1;

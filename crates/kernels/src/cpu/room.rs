@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use crate::aligned::{LINE_LEN, aligned_mut};
-use crate::cpu::vectorised::{inlined, vectorised};
 use crate::storage::element::{Element, narrow, widen};
+use crate::vectorised::{inlined, vectorised};
 
 /// The maximum number of floats of a buffer that is kept.
 const KEPT_LEN: usize = 1024 * 1024;

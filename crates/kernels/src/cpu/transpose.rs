@@ -1,8 +1,8 @@
 //! Transposed copies of matrices.
 
 use crate::cpu::blocks::{Threads, each_chunk};
-use crate::cpu::vectorised::{inlined, vectorised};
 use crate::storage::element::Element;
+use crate::vectorised::{inlined, vectorised};
 
 /// Rows and columns that are read together: whole cache lines, of as many rows as there are elements in a line.
 const BLOCK: usize = 16;
@@ -110,7 +110,7 @@ mod avx2 {
     use pulp::{Simd, WithSimd};
 
     use super::{SQUARE, Square, Word};
-    use crate::cpu::vectorised::inlined;
+    use crate::vectorised::inlined;
 
     pub(super) struct Band<'a, T>(pub(super) V3, pub(super) super::Band<'a, T>);
 

@@ -2,11 +2,11 @@ use bytemuck::Pod;
 use half::{bf16, f16};
 
 use crate::cpu::blocks::each_block;
-use crate::cpu::vectorised::inlined;
 use crate::dtype::DType;
 use crate::elementwise::cast::Cast;
 use crate::kernel::twin::TwinArgs;
 use crate::storage::element::Element;
+use crate::vectorised::inlined;
 
 #[expect(clippy::cast_possible_truncation, reason = "`as` truncates and saturates, and NaN becomes 0, as documented")]
 pub(crate) fn run(kernel: &Cast, args: &mut TwinArgs<'_>) {

@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use crate::aligned::AlignedFloats;
-use crate::cpu::vectorised::{inlined, vectorised};
 use crate::expr::{BLOCK_LEN, Evaluator, Expr, Operand, hoist};
 use crate::kernel::floats::Floats;
 use crate::kernel::twin::TwinArgs;
@@ -12,6 +11,7 @@ use crate::map::map::Map;
 use crate::map::map_input::MapInput;
 use crate::random::draws_cpu::Drawn;
 use crate::sizes::in_u32;
+use crate::vectorised::{inlined, vectorised};
 
 /// The maximum period of a repeating input that is written out, so that blocks are slices of it.
 const MAX_PERIOD: usize = 16 * 1024;

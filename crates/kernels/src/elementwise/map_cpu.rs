@@ -7,7 +7,6 @@ use rayon::prelude::*;
 
 use crate::aligned::AlignedFloats;
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::{inlined, vectorised};
 use crate::dtype::DType;
 use crate::elementwise::inputs_cpu::{Input, precomputed};
 use crate::expr::{BLOCK_LEN, Evaluator, Operand, Scratch};
@@ -18,6 +17,7 @@ use crate::map::layout::Layout;
 use crate::map::map::{INPUTS, Map, OUTPUTS};
 use crate::random::draws_cpu::Drawn;
 use crate::storage::element::{narrow, widen};
+use crate::vectorised::{inlined, vectorised};
 
 /// Elements per task.
 const TASK_LEN: usize = 64 * 1024;

@@ -9,7 +9,6 @@ use crate::kernel::twin::TwinArgs;
 use crate::shader::binding::Binding;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::module;
-use crate::shader::param::Param;
 use crate::sizes::check_size;
 
 /// Looks up the row of a table for each code: `y[i, c] = weight[index[i, index_col], c]`.
@@ -37,10 +36,9 @@ pub struct Embedding {
 }
 
 impl Embedding {
-    fn params(&self) -> [(&'static str, Param); 5] {
+    fn params(&self) -> [(&'static str, usize); 5] {
         let Self { n, n_entries, dim, n_index_cols, index_col } = *self;
-        let sizes = [("n", n), ("n_entries", n_entries), ("dim", dim), ("n_index_cols", n_index_cols), ("index_col", index_col)];
-        sizes.map(|(name, size)| (name, size.into()))
+        [("n", n), ("n_entries", n_entries), ("dim", dim), ("n_index_cols", n_index_cols), ("index_col", index_col)]
     }
 
     fn check_for(&self, kernel: &impl Kernel) -> Result<(), Error> {
@@ -126,9 +124,9 @@ impl EmbeddingGrad {
         self.forward.n_entries <= MOST_IN_PARTS
     }
 
-    fn params(&self) -> impl Iterator<Item = (&'static str, Param)> {
+    fn params(&self) -> impl Iterator<Item = (&'static str, usize)> {
         let padding = self.padding.unwrap_or(NONE as usize);
-        self.forward.params().into_iter().chain([("padding", padding.into()), ("n_parts", self.n_parts().into())])
+        self.forward.params().into_iter().chain([("padding", padding), ("n_parts", self.n_parts())])
     }
 }
 

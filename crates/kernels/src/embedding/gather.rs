@@ -8,7 +8,6 @@ use crate::kernel::kernel::{Cost, Kernel};
 use crate::kernel::twin::TwinArgs;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::{Part, module, part};
-use crate::shader::param::Param;
 
 /// Picks elements along the middle one of three dimensions: `y[o, k, i] = x[o, index[o, k, i], i]`, or `x[o, index[k], i]` with a
 /// [shared](GatherIndex::Shared) index.
@@ -72,8 +71,8 @@ impl Gather {
         }
     }
 
-    fn params(&self) -> [(&'static str, Param); 3] {
-        [("n_x", self.n_x.into()), ("n", self.n.into()), ("n_inner", self.n_inner.into())]
+    fn params(&self) -> [(&'static str, usize); 3] {
+        [("n_x", self.n_x), ("n", self.n), ("n_inner", self.n_inner)]
     }
 }
 

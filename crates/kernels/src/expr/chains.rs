@@ -8,7 +8,7 @@ use super::loops::*;
 use super::op::Binary;
 use super::tape::{Action, Instruction, Source, Target};
 use super::unary::{Unary, WithFunction};
-use crate::cpu::vectorised::inlined;
+use crate::vectorised::inlined;
 
 /// Vectors of a tile: enough independent results of one operation to hide its latency, and few enough for the registers.
 const TILE: usize = 4;

@@ -8,7 +8,7 @@ use pulp::{Simd, WithSimd};
 use super::evaluate::Operand;
 use super::op::Binary;
 use super::vector;
-use crate::cpu::vectorised::inlined;
+use crate::vectorised::inlined;
 
 pub(super) fn run_copy(a: Operand<'_>, y: &mut [f32]) {
     match a {

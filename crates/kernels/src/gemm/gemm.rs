@@ -15,8 +15,8 @@ use crate::cpu::blocks::{Threads, cut, each_chunk};
 use crate::cpu::room::with_room;
 use crate::cpu::team::OnTeam;
 use crate::cpu::transpose::transpose_rows;
-use crate::cpu::vectorised::{inlined, vectorised};
 use crate::gemm::transpose::Transpose;
+use crate::vectorised::{inlined, vectorised};
 
 /// A matrix operand with strides: element `(row, col)` is `data[row * row_stride + col * col_stride]`.
 #[derive(Clone, Copy)]

@@ -16,8 +16,8 @@ use super::bf16::{Bf16Instructions, HEIGHT, LANES, Lines, PairLine, Panel, STEP,
 use crate::cpu::blocks::{Threads, each_chunk};
 use crate::cpu::room::with_room;
 use crate::cpu::transpose::{Word, transpose_rows};
-use crate::cpu::vectorised::{inlined, vectorised};
 use crate::gemm::gemm::Onto;
+use crate::vectorised::{inlined, vectorised};
 
 /// K indices that are multiplied at a time, so that the rows of a block and a panel stay in the first-level cache.
 pub(crate) const DEPTH: usize = 512;

@@ -19,8 +19,8 @@ use super::gemm::Onto;
 use super::pairs::{Panels, Stored, with_lines};
 use crate::cpu::blocks::{Threads, each_chunk};
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::{inlined, vectorised};
 use crate::storage::element::Element;
+use crate::vectorised::{inlined, vectorised};
 
 /// Elements that a task splits.
 const TASK_LEN: usize = 16 * 1024;

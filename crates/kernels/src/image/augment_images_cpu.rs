@@ -2,11 +2,11 @@ use rayon::prelude::*;
 
 use super::augmentation::{Border, Draws};
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::{inlined, vectorised};
 use crate::image::augment_images::AugmentImages;
 use crate::run_state::EPOCH;
 use crate::sizes::in_u32;
 use crate::storage::element::Element;
+use crate::vectorised::{inlined, vectorised};
 
 /// Images per task.
 const BLOCK_IMAGES: usize = 16;

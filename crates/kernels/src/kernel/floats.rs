@@ -5,10 +5,10 @@ use rayon::prelude::*;
 
 use crate::cpu::team::OnTeam;
 use crate::cpu::transpose::transpose_into;
-use crate::cpu::vectorised::{inlined, vectorised};
 use crate::dtype::DType;
 use crate::kernel::twin::TwinArgs;
 use crate::storage::element::{Element, widen};
+use crate::vectorised::{inlined, vectorised};
 
 /// The number of elements below which using other threads for widening does not pay, and the number per task.
 const PARALLEL_LEN: usize = 32 * 1024;

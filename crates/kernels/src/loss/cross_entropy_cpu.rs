@@ -1,8 +1,8 @@
-use crate::cpu::vectorised::inlined;
 use crate::float::{exp, rounded};
 use crate::loss::cross_entropy::CrossEntropy;
 use crate::loss::weighted_mean::Reduction;
 use crate::reduce::rows_cpu::{each_row_block, each_row_block_of_two, max, sum, sum_of_two};
+use crate::vectorised::inlined;
 
 pub(crate) struct Inputs<'a> {
     pub(crate) logits: &'a [f32],

@@ -4,11 +4,11 @@
 use std::hint::black_box;
 use std::sync::LazyLock;
 
-use crate::cpu::vectorised::inlined;
 use crate::expr::{Activation, Expr, SHORT_BLOCK_LEN, Unary, apply, scale_by_gelu_slope};
 use crate::map::map::Map;
 use crate::random::draws_cpu::Drawn;
 use crate::sizes::in_u32;
+use crate::vectorised::inlined;
 
 /// An expression of a value, of an element of a further argument if there is one, and of a random number if there is one, in this
 /// order.

@@ -1,6 +1,6 @@
-use crate::cpu::vectorised::inlined;
 use crate::metric::correct::Correct;
 use crate::reduce::rows_cpu::each_row_block;
+use crate::vectorised::inlined;
 
 pub(crate) fn run(kernel: &Correct, x: &[f32], target: &[u32], y: &mut [f32]) {
     let n_classes = kernel.n_classes;

@@ -13,7 +13,6 @@ use crate::map::map::Map;
 use crate::shader::binding::Binding;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::{module, part};
-use crate::shader::param::Param;
 use crate::sizes::check_size;
 use crate::storage::element::with_element;
 use crate::storage::stored_types::{Group, Template};
@@ -120,13 +119,13 @@ impl BatchNormShape {
         check_size(kernel.name(), (size, n), self.n_rows.is_multiple_of(n), "a divisor of the number of rows")
     }
 
-    pub(crate) fn params(&self) -> [(&'static str, Param); 5] {
+    pub(crate) fn params(&self) -> [(&'static str, usize); 5] {
         [
-            ("n_channels", self.n_channels.into()),
-            ("n_groups", self.n_groups.into()),
-            ("group_rows", self.group_rows().into()),
-            ("part_rows", self.part_rows().into()),
-            ("group_parts", self.group_parts().into()),
+            ("n_channels", self.n_channels),
+            ("n_groups", self.n_groups),
+            ("group_rows", self.group_rows()),
+            ("part_rows", self.part_rows()),
+            ("group_parts", self.group_parts()),
         ]
     }
 }

@@ -2,9 +2,9 @@ use std::ops::Range;
 
 use crate::cpu::blocks::{Threads, each_chunk};
 use crate::cpu::room::read_in_f32;
-use crate::cpu::vectorised::{inlined, vectorised};
 use crate::norm::batch_norm::{BatchNormFrozenStats, BatchNormShape, BatchNormStats};
 use crate::storage::element::Element;
+use crate::vectorised::{inlined, vectorised};
 
 pub(crate) fn stats<T: Element>(
     kernel: &BatchNormStats,

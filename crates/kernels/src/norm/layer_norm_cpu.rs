@@ -1,6 +1,6 @@
-use crate::cpu::vectorised::inlined;
 use crate::norm::layer_norm::LayerNorm;
 use crate::reduce::rows_cpu::{each_row_block, each_row_block_of_two, sum, sum_of_two};
+use crate::vectorised::inlined;
 
 pub(crate) fn run(kernel: &LayerNorm, x: &[f32], weight: Option<&[f32]>, bias: Option<&[f32]>, y: &mut [f32], stats: &mut [f32]) {
     let n_cols = kernel.n_cols;

@@ -1,8 +1,8 @@
-use crate::cpu::vectorised::inlined;
 use crate::expr::exp_of_differences;
 use crate::float::exp;
 use crate::norm::softmax::{Softmax, SoftmaxForm};
 use crate::reduce::rows_cpu::{each_row_block, max, sum, sum_of_two};
+use crate::vectorised::inlined;
 
 /// The minimum number of columns for which a separate loop per row pays.
 const WIDE: usize = 64;

@@ -1,9 +1,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::cpu::blocks::each_block;
-use crate::cpu::vectorised::inlined;
 use crate::float::rounded;
 use crate::optimizer::grad_scaler::UpdateScale;
+use crate::vectorised::inlined;
 
 /// The exponent bits of an f32, which are all 1 in infinities and NaNs; as a whole, the bits of infinity.
 const EXPONENT: u32 = 0x7F80_0000;

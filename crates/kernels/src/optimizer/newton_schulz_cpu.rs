@@ -1,6 +1,6 @@
 use crate::cpu::blocks::each_row;
-use crate::cpu::vectorised::inlined;
 use crate::optimizer::newton_schulz::NewtonSchulzFactor;
+use crate::vectorised::inlined;
 
 pub(crate) fn factor(kernel: &NewtonSchulzFactor, gram: &[f32], square: &[f32], y: &mut [f32]) {
     let NewtonSchulzFactor { n, coefficients: [a, b, c], .. } = *kernel;

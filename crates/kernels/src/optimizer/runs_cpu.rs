@@ -1,7 +1,7 @@
 use super::skip::n_steps;
 use crate::cpu::blocks::each_block;
-use crate::cpu::vectorised::inlined;
 use crate::optimizer::runs::{Runs, ScaleRuns};
+use crate::vectorised::inlined;
 
 pub(crate) fn gather(runs: &Runs, x: &[f32], y: &mut [f32]) {
     for (y, &start) in y.chunks_exact_mut(runs.len).zip(&runs.starts) {

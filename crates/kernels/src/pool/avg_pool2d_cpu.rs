@@ -1,8 +1,8 @@
 use crate::conv::window::Images;
 use crate::cpu::blocks::each_row_in_f32;
-use crate::cpu::vectorised::inlined;
 use crate::pool::avg_pool2d::AvgPool2d;
 use crate::storage::element::Element;
+use crate::vectorised::inlined;
 
 pub(crate) fn run<T: Element>(kernel: &AvgPool2d, x: &[T], y: &mut [T]) {
     let shape = &kernel.shape;

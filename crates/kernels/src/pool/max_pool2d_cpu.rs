@@ -5,10 +5,10 @@ use crate::conv::window::Images;
 use crate::cpu::blocks::each_row_in_f32;
 use crate::cpu::room::{in_f32, read_in_f32};
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::{inlined, vectorised};
 use crate::pool::pool_shape::PoolShape;
 use crate::sizes::in_u32;
 use crate::storage::element::Element;
+use crate::vectorised::{inlined, vectorised};
 
 pub(crate) fn run<T: Element>(shape: &PoolShape, x: &[T], y: &mut [T], taps: &mut [u32]) {
     let Images { height, width, n_channels, .. } = shape.y();

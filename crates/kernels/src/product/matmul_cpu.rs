@@ -1,9 +1,9 @@
 use super::epilogue_cpu::Finish;
 use super::matmul_vector_cpu::{matrix_times_column, row_times_matrix, scale_row};
 use crate::cpu::blocks::{cut, each_row};
-use crate::cpu::vectorised::inlined;
 use crate::gemm::gemm::{DEPTH, Onto, Operand, SWAPPED_ROWS, Tile, product};
 use crate::product::matmul::Matmul;
+use crate::vectorised::inlined;
 
 /// Rows and columns of a tile of the result, from large ones, which reuse their operands more, to small ones, which give work to
 /// more threads.

@@ -172,7 +172,7 @@ impl Product<'_> {
         ];
         let operand = |name| if is_coop { Binding::of(name).elements("f16") } else { Binding::of(name) };
         let reads = ["a", "b"].map(operand).into_iter().chain(epilogue.bindings());
-        let dispatch = dispatch.constants(epilogue.constants()).params(sizes.map(|(name, size)| (name, size.into())));
+        let dispatch = dispatch.constants(epilogue.constants()).params(sizes);
         dispatch.bind(&self.args, reads, [Binding::of(write).named("y")])
     }
 

@@ -10,7 +10,6 @@ use super::matmul_vector_cpu::{matrix_times_column, row_times_matrix, scale_row}
 use crate::cpu::blocks::{Threads, each_chunk};
 use crate::cpu::room::{in_f32, with_room};
 use crate::cpu::transpose::transpose_into;
-use crate::cpu::vectorised::{inlined, vectorised};
 use crate::gemm::bf16::{Bf16Instructions, HEIGHT, Lines, STEP};
 use crate::gemm::gemm::{self, Onto, Operand, product};
 use crate::gemm::pairs::{Stored, with_panels, with_rows};
@@ -19,6 +18,7 @@ use crate::gemm::transpose::Transpose;
 use crate::kernel::floats::{Floats, of_any_type};
 use crate::product::matmul::Matmul;
 use crate::storage::element::Element;
+use crate::vectorised::{inlined, vectorised};
 
 /// The minimum number of bands of rows into which a result is divided, if it has enough rows.
 const N_BANDS: usize = 16;
@@ -72,7 +72,10 @@ pub(crate) fn run<Y: Element>(kernel: &Matmul, reads: Reads<'_>, finish: &Finish
             } else {
                 b
             };
-            summed_over_rows([m, n, k], a, b, &ending, y);
+            in_f32(y, |y| {
+                sum_over_rows([m, n, k], a, b, y);
+                ending.apply(0, y);
+            });
         });
     }
     with_room(b.n_room(k * n), |room| {
@@ -257,13 +260,6 @@ fn scale_rows(a: &[f32], b: &[f32], y: &mut [f32]) {
 }
 
 /// `y = aᵀ b` for `a: [k, m]`, `b: [k, n]`: the gradient of weights. Both are read once.
-fn summed_over_rows<Y: Element>(sizes: [usize; 3], a: Floats<'_>, b: Floats<'_>, ending: &Ending<'_>, y: &mut [Y]) {
-    in_f32(y, |y| {
-        sum_over_rows(sizes, a, b, y);
-        ending.apply(0, y);
-    });
-}
-
 fn sum_over_rows([m, n, k]: [usize; 3], a: Floats<'_>, b: Floats<'_>, y: &mut [f32]) {
     if m == 1 || n == 1 {
         let (column, matrix) = if m == 1 { (a, b) } else { (b, a) };

@@ -5,8 +5,8 @@ use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::{inlined, vectorised};
 use crate::storage::element::Element;
+use crate::vectorised::{inlined, vectorised};
 
 /// Elements of the matrix below which using other threads for a loop does not pay.
 const SERIAL_LEN: usize = 128 * 1024;

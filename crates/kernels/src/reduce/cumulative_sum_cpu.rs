@@ -1,10 +1,10 @@
 use rayon::prelude::*;
 
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::{inlined, vectorised};
 use crate::float::rounded;
 use crate::reduce::cumulative_sum::{CumulativeSum, SumOrder};
 use crate::storage::element::Element;
+use crate::vectorised::{inlined, vectorised};
 
 pub(crate) fn run<T: Element>(kernel: &CumulativeSum, x: &[T], y: &mut [f32]) {
     let CumulativeSum { n, n_inner, order, .. } = *kernel;

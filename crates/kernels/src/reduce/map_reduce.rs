@@ -18,8 +18,8 @@ use crate::stored::converted::Converted;
 /// for each of [`exprs`](Self::exprs), and from these the [`results`](Self::results), such as `Σ w l / Σ w`.
 ///
 /// # Shapes
-/// Inputs broadcast to [`shape`](Self::shape) like those of [`Map`](crate::Map). A result has the sizes of the dimensions that are
-/// not in [`dims`](Self::dims), in order; `y` has the results concatenated.
+/// Inputs broadcast to [`shape`](Self::shape) like those of [`Map`](crate::Map). A result has the sizes of the dimensions that
+/// are not in [`dims`](Self::dims), in order; `y` has the results concatenated.
 /// # Dtypes
 /// f32, f16 or bf16 for each input, f32 for `y`; f16 and bf16 for `y` by [`stored`](crate::stored). Arithmetic is in f32.
 /// # Values

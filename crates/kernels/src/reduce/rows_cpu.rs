@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use crate::cpu::blocks::{Threads, each_chunk};
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::{inlined, vectorised};
+use crate::vectorised::{inlined, vectorised};
 
 /// Elements per task, approximately: values written first are then still in the nearest cache when they are read again.
 const BLOCK_LEN: usize = 4 * 1024;
@@ -18,15 +18,16 @@ fn block_rows(n_cols: usize) -> usize {
     (BLOCK_LEN / n_cols).max(1)
 }
 
-/// Calls `f(first row, block of y)` for blocks of rows of `y_cols` elements, as many as for rows of `n_cols` elements, compiled for
-/// the vector instructions this machine has.
+/// Calls `f(first row, block of y)` for blocks of rows of `y_cols` elements, as many as for rows of `n_cols` elements, compiled
+/// for the vector instructions this machine has.
 pub(crate) fn each_row_block<T: Send>([n_cols, y_cols]: [usize; 2], y: &mut [T], f: impl Fn(usize, &mut [T]) + Sync) {
     let n_rows = block_rows(n_cols);
     let threads = Threads::for_work(y.len() / y_cols * n_cols, SERIAL_LEN);
     each_chunk(threads, n_rows * y_cols, y, |i, y| vectorised(inlined!(|| f(i * n_rows, y))));
 }
 
-/// Calls `f(first row, block of y, block of z)` for blocks of the same rows of two arrays of `y_cols` and `z_cols` columns, likewise.
+/// Calls `f(first row, block of y, block of z)` for blocks of the same rows of two arrays of `y_cols` and `z_cols` columns,
+/// likewise.
 pub(crate) fn each_row_block_of_two<T: Send, U: Send>(
     n_cols: usize,
     [y_cols, z_cols]: [usize; 2],

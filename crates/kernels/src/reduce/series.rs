@@ -5,8 +5,8 @@ use crate::kernel::kernel::Kernel;
 use crate::shader::dispatch::{Dispatch, fold_workgroups};
 use crate::shader::module::Module;
 
-/// The dispatch over `[n_outer, n, n_inner]`, with a series for each element of the first and the last dimension, of a module that
-/// reads `x` and writes `y`. It has one entry point for a series per invocation and one for a series per workgroup.
+/// The dispatch over `[n_outer, n, n_inner]`, with a series for each element of the first and the last dimension, of a module
+/// that reads `x` and writes `y`. It has one entry point for a series per invocation and one for a series per workgroup.
 pub(super) fn series_dispatch(
     kernel: &impl Kernel,
     label: &'static str,

@@ -91,12 +91,12 @@ impl Dispatch {
 
     /// The same with another field of the uniform struct, `params.name` in the WGSL.
     pub fn param(self, name: &'static str, value: impl Into<Param>) -> Self {
-        self.params([(name, value.into())])
+        self.params([(name, value)])
     }
 
     /// The same with more fields of the uniform struct.
-    pub fn params(mut self, params: impl IntoIterator<Item = (&'static str, Param)>) -> Self {
-        params.into_iter().for_each(|(name, value)| self.wgsl.declare_field(name, value, &mut self.params));
+    pub fn params(mut self, params: impl IntoIterator<Item = (&'static str, impl Into<Param>)>) -> Self {
+        params.into_iter().for_each(|(name, value)| self.wgsl.declare_field(name, value.into(), &mut self.params));
         self
     }
 

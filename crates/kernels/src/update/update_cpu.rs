@@ -4,8 +4,8 @@ use super::rule::Rule;
 use super::step_value::StepValue;
 use super::update::{GROUP_LEN, Groups, Update};
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::{inlined, vectorised};
 use crate::kernel::twin::TwinArgs;
+use crate::vectorised::{inlined, vectorised};
 
 /// Elements per task.
 const BLOCK_LEN: usize = 16 * 1024;
