@@ -5,4 +5,3 @@ pub(crate) mod room;
 pub(crate) mod streaming;
 pub(crate) mod team;
 pub(crate) mod transpose;
-pub(crate) mod vectorised;

@@ -163,3 +163,13 @@ pub enum Error {
         found: String,
     },
 }
+
+/// Returns [`Error::Unsupported`] with what was `found`, unless it is supported.
+pub(crate) fn check_supported(
+    kernel: &'static str,
+    is_supported: bool,
+    found: impl FnOnce() -> String,
+    expected: &'static str,
+) -> Result<(), Error> {
+    if is_supported { Ok(()) } else { Err(Error::Unsupported { kernel, found: found(), expected }) }
+}

@@ -1,19 +1,13 @@
 //! Guides: what the parts of this crate do together.
 
-pub mod gpu {
-    #![doc = include_str!("../docs/gpu.md")]
+#[allow(unused_imports, reason = "links of the texts")]
+use crate::*;
 
-    #[allow(unused_imports, reason = "links of the text")]
-    use crate::*;
-}
+#[doc = include_str!("../docs/gpu.md")]
+pub mod gpu {}
 
-pub mod own_kernels {
-    #![doc = include_str!("../docs/own_kernels.md")]
+#[doc = include_str!("../docs/own_kernels.md")]
+pub mod own_kernels {}
 
-    #[allow(unused_imports, reason = "links of the text")]
-    use crate::*;
-}
-
-pub mod measurements {
-    #![doc = include_str!("../docs/measurements.md")]
-}
+#[doc = include_str!("../docs/measurements.md")]
+pub mod measurements {}

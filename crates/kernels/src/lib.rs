@@ -8,6 +8,7 @@ mod error;
 mod float;
 mod run_state;
 mod sizes;
+mod vectorised;
 
 mod adapter;
 mod cpu;

@@ -3,5 +3,6 @@
 pub(crate) mod binding;
 pub(crate) mod dispatch;
 pub(crate) mod module;
+pub(crate) mod names;
 pub(crate) mod param;
 pub(crate) mod unchecked;

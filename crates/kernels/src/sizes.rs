@@ -13,16 +13,19 @@ pub(crate) const fn in_u32(size: usize) -> u32 {
     in_u32
 }
 
+/// Returns an error of `kernel` for a size and its value, unless it is valid.
+pub(crate) fn check_size(
+    kernel: &'static str,
+    (size, found): (&'static str, usize),
+    is_valid: bool,
+    expected: &'static str,
+) -> Result<(), Error> {
+    if is_valid { Ok(()) } else { Err(Error::Size { kernel, size, found, expected }) }
+}
+
 /// Checks that each of `sizes`, and each argument's number of elements, fits the u32 indices of the WGSL.
 pub(crate) fn check_indices(kernel: &'static str, args: &[Arg], sizes: &[(&'static str, usize)]) -> Result<(), Error> {
     let max = u32::MAX as usize;
-    for &(size, found) in sizes {
-        if found == 0 || found > max {
-            return Err(Error::Size { kernel, size, found, expected: "1 to 2^32 - 1" });
-        }
-    }
-    match args.iter().find(|arg| arg.len > max) {
-        None => Ok(()),
-        Some(arg) => Err(Error::Size { kernel, size: arg.name, found: arg.len, expected: "at most 2^32 - 1 elements" }),
-    }
+    sizes.iter().try_for_each(|&(size, n)| check_size(kernel, (size, n), n > 0 && n <= max, "1 to 2^32 - 1"))?;
+    args.iter().try_for_each(|arg| check_size(kernel, (arg.name, arg.len), arg.len <= max, "at most 2^32 - 1 elements"))
 }

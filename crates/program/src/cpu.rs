@@ -22,8 +22,7 @@ use crate::plan::layout::Place;
 use crate::profile::{Span, Timer, ns_since};
 use crate::record::host_step::{HostBuffers, HostPart, parts_of};
 use crate::record::persistent::Persistent;
-use crate::record::program::Program;
-use crate::record::program::StepArg;
+use crate::record::program::{Program, StepArg};
 use crate::record::upload::Upload;
 
 #[derive(Debug)]
@@ -135,7 +134,7 @@ impl Executor for CpuDevice {
 
     fn compile(self: Arc<Self>, program: &Program, plan: &Plan) -> Result<Box<dyn Compiled>, Error> {
         self.memory.check_room(program, plan)?;
-        let slots = plan.slots().iter().map(|slot| self.allocate(&slot.name, slot.len_bytes)).collect::<Result<_, _>>()?;
+        let slots = plan.slots.iter().map(|slot| self.allocate(&slot.name, slot.len_bytes)).collect::<Result<_, _>>()?;
         let persistents = program.persistents().map(|persistent| self.block_of(persistent)).collect::<Result<Vec<_>, _>>()?;
         let places = table_places(program, plan, persistents.len());
         let placed = |arg: &StepArg| {
@@ -143,7 +142,7 @@ impl Executor for CpuDevice {
             let bytes = start_bytes + arg.bytes.start..start_bytes + arg.bytes.end;
             StepArg { buffer: slot, bytes, ..arg.clone() }
         };
-        let placed: Vec<Vec<StepArg>> = program.steps().iter().map(|step| step.args.iter().map(placed).collect()).collect();
+        let placed: Vec<Vec<StepArg>> = program.steps.iter().map(|step| step.args.iter().map(placed).collect()).collect();
         let writes = placed.iter().flatten().filter(|arg| arg.access.writes() && arg.buffer < persistents.len());
         let written: Vec<usize> = writes.map(|arg| arg.buffer).collect::<BTreeSet<_>>().into_iter().collect();
         let packed = |kernel: &dyn Kernel, args: &[StepArg]| {
@@ -154,7 +153,7 @@ impl Executor for CpuDevice {
             // They are not among the planned buffers, so there are none where memory is limited.
             self.memory.limit_bytes().is_none().then_some((buffer, part))
         };
-        let steps = program.steps().iter().zip(placed).map(|(step, args)| CpuStep {
+        let steps = program.steps.iter().zip(placed).map(|(step, args)| CpuStep {
             kernel: step.kernel.clone(),
             declared: step.kernel.args(),
             packed: packed(&*step.kernel, &args),
@@ -214,7 +213,7 @@ fn table_places(program: &Program, plan: &Plan, n_persistents: usize) -> Vec<Pla
         None => plan.place_of(i).map(|place| Place { slot: n_persistents + place.slot, ..place }),
     };
     // A transient that no kernel uses has no place, and no step looks it up.
-    let places = program.buffers().iter().enumerate().map(place);
+    let places = program.buffers.iter().enumerate().map(place);
     places.map(|place| place.unwrap_or(Place { slot: usize::MAX, start_bytes: 0 })).collect()
 }
 

@@ -272,9 +272,7 @@ impl Device {
     pub fn read_into<T: Pod>(&self, persistent: &Persistent, values: &mut [T]) -> Result<(), Error> {
         check_host_type::<T>(persistent)?;
         let bytes = bytemuck::cast_slice_mut(values);
-        if bytes.len() != persistent.len_bytes() {
-            return Err(host_len(persistent, bytes.len()));
-        }
+        check_host_len(persistent, bytes.len())?;
         self.read_bytes_into(persistent, bytes)
     }
 

@@ -32,6 +32,12 @@ pub enum DeviceKind {
     Software,
 }
 
+impl DeviceInfo {
+    pub(crate) const fn new(name: String, kind: DeviceKind, backend: String) -> Self {
+        Self { name, kind, backend, fallback: None, failed_attempts: Vec::new(), coop_refused: None }
+    }
+}
+
 impl DeviceKind {
     /// The executor's name in results: `cpu` or `gpu`.
     pub const fn executor(self) -> &'static str {

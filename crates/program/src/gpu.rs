@@ -27,8 +27,7 @@ use crate::plan::Plan;
 use crate::plan::layout::Place;
 use crate::profile::{Span, Timer};
 use crate::record::persistent::Persistent;
-use crate::record::program::Program;
-use crate::record::program::{Step, StepArg};
+use crate::record::program::{Program, Step, StepArg};
 
 /// Dispatches in one submit: enough to make its fixed cost small, few enough not to trigger a driver's watchdog.
 const DISPATCHES_PER_SUBMIT: usize = 512;
@@ -85,7 +84,7 @@ impl GpuDevice {
         let recorder = Recorder::new(&device).with_coop(coop);
         let recorder = if f16_accumulation { recorder.with_f16_accumulation() } else { recorder };
         let recorder = match &cache {
-            Some(file) => recorder.with_cache(file.cache().clone()),
+            Some(file) => recorder.with_cache(file.cache.clone()),
             None => recorder,
         };
         let recorder = match matmul_family {
@@ -133,7 +132,7 @@ impl GpuDevice {
         for StepArg { name, buffer, bytes, .. } in &step.args {
             let (kernel, adapter) = (step.kernel.name(), self.name.clone());
             if !bytes.start.is_multiple_of(alignment_bytes as usize) {
-                let (program, buffer) = (program.name().to_owned(), program.buffers()[*buffer].name.clone());
+                let (program, buffer) = (program.name().to_owned(), program.buffers[*buffer].name.clone());
                 let offset_bytes = bytes.start;
                 return Err(Error::SliceOffset { program, kernel, arg: name, buffer, offset_bytes, adapter, alignment_bytes });
             }
@@ -286,18 +285,18 @@ impl Executor for GpuDevice {
 
     fn compile(self: Arc<Self>, program: &Program, plan: &Plan) -> Result<Box<dyn Compiled>, Error> {
         self.check()?;
-        program.steps().iter().try_for_each(|step| self.check_args(program, step))?;
+        program.steps.iter().try_for_each(|step| self.check_args(program, step))?;
         self.memory.check_room(program, plan)?;
-        let slots = plan.slots().iter().map(|slot| self.allocate(&slot.name, slot.len_bytes).map(Arc::new));
+        let slots = plan.slots.iter().map(|slot| self.allocate(&slot.name, slot.len_bytes).map(Arc::new));
         let slots = slots.collect::<Result<Vec<_>, _>>()?;
-        let mut blocks = Vec::with_capacity(program.buffers().len());
-        for (i, buffer) in program.buffers().iter().enumerate() {
+        let mut blocks = Vec::with_capacity(program.buffers.len());
+        for (i, buffer) in program.buffers.iter().enumerate() {
             blocks.push(match &buffer.persistent {
                 Some(persistent) => Some((self.block_of(persistent)?, 0)),
                 None => plan.place_of(i).map(|Place { slot, start_bytes }| (slots[slot].clone(), start_bytes)),
             });
         }
-        let kernels = program.steps().iter().map(|step| match step.host {
+        let kernels = program.steps.iter().map(|step| match step.host {
             None => self.prepare(step, &blocks),
             Some(_) => Ok(Recorded::default()),
         });

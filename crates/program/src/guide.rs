@@ -1,29 +1,16 @@
 //! Guides: what the parts of this crate do together.
 
-pub mod replays {
-    #![doc = include_str!("../docs/replays.md")]
+#[allow(unused_imports, reason = "links of the texts")]
+use crate::*;
 
-    #[allow(unused_imports, reason = "links of the text")]
-    use crate::*;
-}
+#[doc = include_str!("../docs/replays.md")]
+pub mod replays {}
 
-pub mod devices {
-    #![doc = include_str!("../docs/devices.md")]
+#[doc = include_str!("../docs/devices.md")]
+pub mod devices {}
 
-    #[allow(unused_imports, reason = "links of the text")]
-    use crate::*;
-}
+#[doc = include_str!("../docs/own_kernels.md")]
+pub mod own_kernels {}
 
-pub mod own_kernels {
-    #![doc = include_str!("../docs/own_kernels.md")]
-
-    #[allow(unused_imports, reason = "links of the text")]
-    use crate::*;
-}
-
-pub mod measurements {
-    #![doc = include_str!("../docs/measurements.md")]
-
-    #[allow(unused_imports, reason = "links of the text")]
-    use crate::*;
-}
+#[doc = include_str!("../docs/measurements.md")]
+pub mod measurements {}

@@ -4,8 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::Error;
 use crate::plan::Plan;
-use crate::record::persistent::Persistent;
-use crate::record::persistent::WeakPersistent;
+use crate::record::persistent::{Persistent, WeakPersistent};
 use crate::record::program::Program;
 
 /// The persistent buffers that one device has allocated memory for, and the total it holds. `M` is a block of its memory.

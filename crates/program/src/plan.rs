@@ -18,8 +18,7 @@ use brisk_kernels::Access;
 use crate::error::Error;
 use crate::plan::layout::{Life, Place, Transient, lay_out, most_alive_bytes};
 use crate::record::persistent::Persistent;
-use crate::record::program::Program;
-use crate::record::program::{Buffer, Step};
+use crate::record::program::{Buffer, Program, Step};
 
 /// The memory layout of a program's buffers, known before anything runs. A device allocates exactly this.
 ///
@@ -54,7 +53,8 @@ use crate::record::program::{Buffer, Step};
 pub struct Plan {
     /// The place of each of the program's buffers; `None` for persistent ones and those never used.
     places: Vec<Option<Place>>,
-    slots: Vec<PlannedSlot>,
+    /// The slots, each with the name of the largest transient in it.
+    pub(crate) slots: Vec<PlannedSlot>,
     persistent_bytes: usize,
     least_transient_bytes: usize,
     unshared_bytes: usize,
@@ -78,12 +78,12 @@ impl Plan {
     pub(crate) fn new(program: &Program) -> Result<Self, Error> {
         let Used { buffers, transients, .. } = Used::of(program)?;
         let layout = lay_out(&transients);
-        let name = |&i: &usize| program.buffers()[buffers[i]].name.clone();
+        let name = |&i: &usize| program.buffers[buffers[i]].name.clone();
         let slots = layout
             .slots
             .iter()
             .map(|slot| PlannedSlot { name: slot.transients.first().map(name).unwrap_or_default(), len_bytes: slot.len_bytes });
-        let mut places = vec![None; program.buffers().len()];
+        let mut places = vec![None; program.buffers.len()];
         for (&buffer, place) in buffers.iter().zip(layout.places) {
             places[buffer] = Some(place);
         }
@@ -123,11 +123,6 @@ impl Plan {
 
     pub(crate) fn place_of(&self, buffer: usize) -> Option<Place> {
         self.places[buffer]
-    }
-
-    /// The slots, each with the name of the largest transient in it.
-    pub(crate) fn slots(&self) -> &[PlannedSlot] {
-        &self.slots
     }
 }
 
@@ -211,11 +206,11 @@ impl Written {
 impl Used {
     fn of(program: &Program) -> Result<Self, Error> {
         let mut used = Self::default();
-        let mut index_of: Vec<Option<usize>> = vec![None; program.buffers().len()];
-        for (now, step) in program.steps().iter().enumerate() {
+        let mut index_of: Vec<Option<usize>> = vec![None; program.buffers.len()];
+        for (now, step) in program.steps.iter().enumerate() {
             let mut given: Vec<(usize, Access)> = Vec::with_capacity(step.args.len());
             for arg in &step.args {
-                let buffer = &program.buffers()[arg.buffer];
+                let buffer = &program.buffers[arg.buffer];
                 if buffer.persistent.is_some() {
                     continue;
                 }

@@ -13,8 +13,7 @@ use std::sync::Arc;
 
 use brisk_kernels::{Access, Kernel, Map};
 
-use crate::record::program::Program;
-use crate::record::program::{Step, StepArg};
+use crate::record::program::{Program, Step, StepArg};
 
 /// A rewrite that computes the same values with fewer kernels or buffers: see [`Program::rewritten`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -76,11 +75,12 @@ impl Program {
 
     fn fuse(&mut self, fusion: Fusion) {
         let mut at = 0;
-        while at < self.steps().len() {
+        while at < self.steps.len() {
             match self.fused_into(at, fusion) {
                 // An earlier step has been removed, and the new one may be fused again.
                 Some((producer, step)) => {
-                    self.replace(producer, at, step);
+                    self.steps[at] = step;
+                    self.steps.remove(producer);
                     at -= 1;
                 }
                 None => at += 1,
@@ -90,11 +90,11 @@ impl Program {
 
     /// Fuses step `at` with an earlier step whose result it reads: the index of that step, and the fused step.
     fn fused_into(&self, at: usize, fusion: Fusion) -> Option<(usize, Step)> {
-        let consumer = &self.steps()[at];
+        let consumer = &self.steps[at];
         let map = consumer.kernel.as_map()?;
         (0..map.inputs.len()).find_map(|i| {
             let producer = self.producer(at, &consumer.args[i])?;
-            let before = &self.steps()[producer];
+            let before = &self.steps[producer];
             let others = (0..map.inputs.len()).filter(|&other| other != i).map(|other| &consumer.args[other]);
             let (kernel, reads) = fusion(before, map, i, reads(before).chain(others).collect())?;
             Some((producer, step(kernel, reads, consumer, before)?))
@@ -104,17 +104,17 @@ impl Program {
     /// The step whose only result is `value`, if only step `at` reads `value` and computing it at step `at` instead gives the
     /// same result.
     fn producer(&self, at: usize, value: &StepArg) -> Option<usize> {
-        let is_transient = self.buffers()[value.buffer].persistent.is_none() && value.access == Access::Read;
-        let n_uses = self.steps().iter().flat_map(|step| &step.args).filter(|arg| arg.buffer == value.buffer).count();
+        let is_transient = self.buffers[value.buffer].persistent.is_none() && value.access == Access::Read;
+        let n_uses = self.steps.iter().flat_map(|step| &step.args).filter(|arg| arg.buffer == value.buffer).count();
         if !is_transient || n_uses != 2 {
             return None;
         }
-        let producer = self.steps()[..at].iter().rposition(|step| step.args.iter().any(|arg| arg.buffer == value.buffer))?;
-        let step = &self.steps()[producer];
+        let producer = self.steps[..at].iter().rposition(|step| step.names(value.buffer))?;
+        let step = &self.steps[producer];
         let mut results = step.args.iter().filter(|arg| arg.access.writes() && arg.access != Access::Scratch);
         let (result, others) = (results.next()?, results.next());
         let is_whole = result.buffer == value.buffer && result.bytes == value.bytes && result.access == Access::Write;
-        let mut between = self.steps()[producer + 1..at].iter().flat_map(|step| &step.args).filter(|arg| arg.access.writes());
+        let mut between = self.steps[producer + 1..at].iter().flat_map(|step| &step.args).filter(|arg| arg.access.writes());
         let changes = |written: &StepArg| reads(step).any(|arg| arg.buffer == written.buffer);
         let is_as_before = is_whole && others.is_none() && !between.any(changes);
         (is_as_before && self.kept_longer_bytes(producer, at) <= value.bytes.len()).then_some(producer)
@@ -125,14 +125,13 @@ impl Program {
         if producer + 1 == at {
             return 0;
         }
-        let mut dying: Vec<usize> = reads(&self.steps()[producer]).map(|arg| arg.buffer).collect();
+        let mut dying: Vec<usize> = reads(&self.steps[producer]).map(|arg| arg.buffer).collect();
         dying.sort_unstable();
         dying.dedup();
         dying.retain(|&buffer| {
-            let names = |step: &Step| step.args.iter().any(|arg| arg.buffer == buffer);
-            self.buffers()[buffer].persistent.is_none() && !self.steps()[at..].iter().any(names)
+            self.buffers[buffer].persistent.is_none() && !self.steps[at..].iter().any(|step| step.names(buffer))
         });
-        dying.into_iter().map(|buffer| self.buffers()[buffer].len_bytes()).fold(0, usize::saturating_add)
+        dying.into_iter().map(|buffer| self.buffers[buffer].len_bytes()).fold(0, usize::saturating_add)
     }
 }
 
@@ -196,10 +195,10 @@ fn step(kernel: Arc<dyn Kernel>, reads: Vec<&StepArg>, consumer: &Step, before: 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {} kernels", self.name(), self.n_kernels())?;
-        for (i, Step { kernel, args, .. }) in self.steps().iter().enumerate() {
+        for (i, Step { kernel, args, .. }) in self.steps.iter().enumerate() {
             let names = |is_named: fn(Access) -> bool| {
                 let args = args.iter().filter(|arg| is_named(arg.access));
-                args.map(|arg| self.buffers()[arg.buffer].name.as_str()).collect::<Vec<_>>().join(", ")
+                args.map(|arg| self.buffers[arg.buffer].name.as_str()).collect::<Vec<_>>().join(", ")
             };
             let read = names(|access| matches!(access, Access::Read | Access::ReadWrite));
             let written = names(|access| access.writes() && access != Access::Scratch);

@@ -112,16 +112,7 @@ impl Adapter {
             wgpu::DeviceType::Cpu => AdapterKind::Software,
             _ => AdapterKind::Hardware,
         };
-        Self {
-            name: info.name,
-            kind,
-            features: device.features(),
-            limits: device.limits(),
-            subgroup_min_size: info.subgroup_min_size,
-            subgroup_max_size: info.subgroup_max_size,
-            coop: None,
-            matmul_family: None,
-            f16_accumulation: false,
-        }
+        let subgroups = [info.subgroup_min_size, info.subgroup_max_size];
+        Self::new(info.name, kind).with_features(device.features()).with_limits(device.limits()).with_subgroups(subgroups)
     }
 }

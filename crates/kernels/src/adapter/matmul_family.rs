@@ -3,7 +3,7 @@ use std::str::FromStr;
 use crate::adapter::adapter::Adapter;
 use crate::adapter::coop_shape::CoopShape;
 use crate::adapter::tiles::Tiles;
-use crate::error::Error;
+use crate::error::{Error, check_supported};
 
 /// The ways in which a matrix product is computed on a GPU.
 ///
@@ -35,17 +35,13 @@ impl MatmulFamily {
     }
 
     pub(crate) fn check(self, kernel: &'static str, adapter: &Adapter) -> Result<(), Error> {
-        if self.runs_on(adapter) {
-            return Ok(());
-        }
-        let found = format!("{self:?} on `{}`", adapter.name);
         let expected = match self {
             Self::TiledBy(_) => "lanes and workgroup memory within the device's limits; take smaller tiles",
             _ => {
                 "an adapter whose cooperative matrices multiply f16 with sums in f32, with workgroup memory for four of them, and a device that was opened to use them"
             }
         };
-        Err(Error::Unsupported { kernel, found, expected })
+        check_supported(kernel, self.runs_on(adapter), || format!("{self:?} on `{}`", adapter.name), expected)
     }
 }
 

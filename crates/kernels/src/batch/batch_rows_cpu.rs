@@ -1,5 +1,5 @@
-use crate::cpu::vectorised::vectorised;
 use crate::sizes::in_u32;
+use crate::vectorised::{inlined, vectorised};
 
 /// Rows whose places are computed together.
 const BLOCK_LEN: usize = 256;
@@ -39,10 +39,7 @@ fn rows_at(positions: &mut [u32], order: &[u32]) -> bool {
         _ => return false,
     }
     let walk = |rows: &mut [u32]| {
-        vectorised(
-            #[inline(always)]
-            || rows.iter_mut().for_each(|row| *row = feistel(*row, bits, keys)),
-        );
+        vectorised(inlined!(|| rows.iter_mut().for_each(|row| *row = feistel(*row, bits, keys))));
     };
     // Those that are still beyond the last row, and their indices.
     let (mut walking, mut places) = ([0; BLOCK_LEN], [0; BLOCK_LEN]);

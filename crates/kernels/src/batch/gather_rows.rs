@@ -7,7 +7,7 @@ use super::gather_rows_cpu;
 use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
-use crate::error::Error;
+use crate::error::{Error, check_supported};
 use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::kernel::{Cost, Kernel};
 use crate::kernel::twin::TwinArgs;
@@ -16,7 +16,7 @@ use crate::shader::dispatch::Dispatch;
 use crate::shader::module::part;
 use crate::storage::element::with_element;
 use crate::storage::stored_types::{Group, Template};
-use crate::stored::stored_form::{StoredForm, sharing};
+use crate::stored::stored_form::{StoredForm, by_stored_form, sharing};
 
 const GATHER_ROWS: Template = Template::new(&[part!("gather_rows.wgsl")], &[Group::lane("X").stores()]);
 
@@ -65,17 +65,13 @@ impl Kernel for GatherRows {
     }
 
     fn check(&self) -> Result<(), Error> {
-        if !matches!(self.dtype, DType::F32 | DType::U8) {
-            let found = format!("a table of {:?}", self.dtype);
-            return Err(Error::Unsupported { kernel: self.name(), found, expected: "F32 or U8" });
-        }
+        let is_known = matches!(self.dtype, DType::F32 | DType::U8);
+        check_supported(self.name(), is_known, || format!("a table of {:?}", self.dtype), "F32 or U8")?;
         let end = self.first_row.saturating_add(self.n_table_rows);
         check_sizes(self, &[("n_table_rows", self.n_table_rows), ("n_cols", self.n_cols), ("n", self.n), ("last row", end)])
     }
 
-    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.stored_dispatches(&[DType::F32; 5], adapter)
-    }
+    by_stored_form!();
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         let (rows, mean, inv_std) = (args.read("rows"), args.read("mean"), args.read("inv_std"));
@@ -83,10 +79,6 @@ impl Kernel for GatherRows {
             DType::U8 => gather_rows_cpu::run::<u8, Y>(self, args.read("table"), rows, mean, inv_std, args.write("y")),
             _ => gather_rows_cpu::run::<f32, Y>(self, args.read("table"), rows, mean, inv_std, args.write("y")),
         });
-    }
-
-    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
-        self.stored_form(dtypes)
     }
 
     fn cost(&self) -> Cost {

@@ -2,9 +2,9 @@ use rayon::prelude::*;
 
 use crate::batch::gather_rows::GatherRows;
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::vectorised;
 use crate::sizes::in_u32;
 use crate::storage::element::Element;
+use crate::vectorised::{inlined, vectorised};
 
 /// Rows per task.
 const BLOCK_ROWS: usize = 256;
@@ -19,10 +19,7 @@ pub(crate) fn run<T: Copy + Into<f32> + Sync, Y: Element>(
 ) {
     let n_cols = kernel.n_cols;
     let block = |(rows, y): (&[u32], &mut [Y])| {
-        vectorised(
-            #[inline(always)]
-            || gather(kernel, table, rows, mean, inv_std, y),
-        );
+        vectorised(inlined!(|| gather(kernel, table, rows, mean, inv_std, y)));
     };
     if y.len() < 64 * 1024 {
         rows.chunks(BLOCK_ROWS).zip(y.chunks_mut(BLOCK_ROWS * n_cols)).for_each(block);

@@ -9,9 +9,10 @@ use crate::kernel::twin::TwinArgs;
 use crate::shader::binding::Binding;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::part;
+use crate::sizes::check_size;
 use crate::storage::element::with_element;
 use crate::storage::stored_types::{Group, Template};
-use crate::stored::stored_form::{StoredForm, sharing};
+use crate::stored::stored_form::{StoredForm, by_stored_form, sharing};
 
 const SHIFT_COLUMNS: Template = Template::new(&[part!("shift_columns.wgsl")], &[Group::lane("X").loads().stores()]);
 
@@ -60,23 +61,15 @@ impl Kernel for ShiftColumns {
     }
 
     fn check(&self) -> Result<(), Error> {
-        let found = self.shift.unsigned_abs();
-        if found >= 1 << 31 {
-            return Err(Error::Size { kernel: self.name(), size: "shift", found, expected: "less than 2^31 either way" });
-        }
+        let shift = self.shift.unsigned_abs();
+        check_size(self.name(), ("shift", shift), shift < 1 << 31, "less than 2^31 either way")?;
         check_sizes(self, &[("n_rows", self.n_rows), ("n_x_cols", self.n_x_cols), ("n_y_cols", self.n_y_cols)])
     }
 
-    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.stored_dispatches(&[DType::F32], adapter)
-    }
+    by_stored_form!();
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         with_element!(args.dtype("x"), T => shift_columns_cpu::run::<T>(self, args.read("x"), args.write("y")));
-    }
-
-    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
-        self.stored_form(dtypes)
     }
 
     fn cost(&self) -> Cost {

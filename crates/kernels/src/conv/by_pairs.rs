@@ -12,12 +12,13 @@ use bytemuck::{Zeroable as _, cast_slice_mut};
 use half::bf16;
 
 use super::patches::{Covered, Patches, ResultRow};
-use crate::cpu::vectorised::vectorised;
+use crate::cpu::blocks::Threads;
 use crate::gemm::bf16::{Bf16Instructions, HEIGHT, LANES, Lines, STEP, Step, WIDTH};
-use crate::gemm::gemm::{Onto, Threads};
+use crate::gemm::gemm::Onto;
 use crate::gemm::pairs::{DEPTH, Panels, Side, Stored, with_each, with_lines, with_panels, with_rows};
 use crate::kernel::floats::Floats;
 use crate::storage::element::Element;
+use crate::vectorised::{inlined, vectorised};
 
 /// The minimum number of values of a patch for which matrix instructions pay, since smaller ones are mostly copying.
 const MIN_DEPTH: usize = 64;
@@ -268,10 +269,9 @@ fn copy_rows(sums: &[[f32; WIDTH]], n_cols: usize, y: &mut [f32], stride: usize)
 fn are_finite(values: &[bf16]) -> bool {
     const EXPONENT: u16 = 0x7f80;
     let mut has_other = false;
-    vectorised(
-        #[inline(always)]
-        || has_other = values.iter().fold(false, |other, value| other | (value.to_bits() & EXPONENT == EXPONENT)),
-    );
+    vectorised(inlined!(
+        || has_other = values.iter().fold(false, |other, value| other | (value.to_bits() & EXPONENT == EXPONENT))
+    ));
     !has_other
 }
 

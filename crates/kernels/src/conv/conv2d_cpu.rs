@@ -1,12 +1,12 @@
 use rayon::prelude::*;
 
 use super::over_images::Operands;
-use super::patches::{Patches, ResultRow, Walk, with_weights};
+use super::patches::{Patches, ResultRow, result_rows, with_weights};
 use crate::conv::conv_shape::ConvShape;
 use crate::conv::window::Images;
+use crate::cpu::blocks::Threads;
 use crate::cpu::room::in_f32;
 use crate::cpu::team::OnTeam;
-use crate::gemm::gemm::Threads;
 use crate::gemm::pairs::{Stored, with_each};
 use crate::kernel::floats::Floats;
 use crate::product::matmul_stored_cpu::Ending;
@@ -20,23 +20,15 @@ type Times<'a> = dyn Fn(&[ResultRow], &mut [f32], &mut Vec<f32>) + Sync + 'a;
 
 pub(super) fn run<T: Element, Y: Element>(shape: &ConvShape, operands: Operands<'_, T, Y>) {
     let Operands { images: x, weight, finish, operand, result: y, sorted: weight_transposed } = operands;
-    let (n_out, window) = (shape.n_out, &shape.window);
+    let n_out = shape.n_out;
     let Images { height, width, .. } = shape.y();
-    let sizes = [(height, shape.x.height), (width, shape.x.width)];
-    let walk = |axis: usize| Walk {
-        n: sizes[axis].0,
-        n_taps: window.kernel[axis],
-        start: -(window.padding[axis] as isize),
-        step: window.stride[axis],
-    };
-    let patches = Patches { source: x, images: shape.x, walks: [walk(0), walk(1)] };
+    let patches = Patches::of_windows(x, shape);
     let task_rows = TASK_PIXELS.div_ceil(width);
     let ending = Ending { finish: &finish, first_row: 0, n: n_out, operand };
     let each_task = |y: &mut [Y], times: &Times<'_>| {
         let task = |buffer: &mut Vec<f32>, (i, y): (usize, &mut [Y])| {
             let first = i * task_rows;
-            let rows: Vec<ResultRow> =
-                (first..first + y.len() / (width * n_out)).map(|row| (row / height, row % height)).collect();
+            let rows = result_rows(first..first + y.len() / (width * n_out), height);
             in_f32(y, |y| {
                 times(&rows, y, buffer);
                 ending.apply(first * width, y);

@@ -19,8 +19,7 @@ use crate::reduce::map_reduce_module::sum_of_parts;
 use crate::shader::binding::Binding;
 use crate::shader::dispatch::{Dispatch, MAX_WORKGROUPS};
 use crate::shader::module::Module;
-use crate::sizes::in_u32;
-use crate::storage::stored_types::Template;
+use crate::sizes::{check_size, in_u32};
 
 /// The family for the product of a convolution: the one for a [`Matmul`](crate::Matmul) with many columns.
 pub(crate) fn family(adapter: &Adapter) -> MatmulFamily {
@@ -66,25 +65,23 @@ pub(crate) fn grad_weight(
         kind: Kind::Convolution(Gathered::Columns),
     };
     let form = problem.form(family, adapter);
-    let (template, stored) = match (form, problem.reads) {
-        (Form::Coop(_), _) => (modules::GRAD_WEIGHT_COOP, vec![]),
-        (_, Reads::Vectors) => (modules::GRAD_WEIGHT, vec![("GRAD_Y", operands[0]), ("SOURCE", operands[1])]),
-        (_, Reads::Elements) => (modules::GRAD_WEIGHT_ANY, vec![("GRAD_Y", operands[0]), ("SOURCE", operands[1])]),
+    let (template, stored) = match form {
+        Form::Coop(_) => (&modules::GRAD_WEIGHT_COOP, vec![]),
+        _ => (&modules::GRAD_WEIGHT[problem.reads as usize], vec![("GRAD_Y", operands[0]), ("SOURCE", operands[1])]),
     };
     let [tile_rows, tile_cols] = form.tile();
     let [n_row_groups, n_col_groups] = [shape.n_out.div_ceil(tile_rows), n_cols.div_ceil(tile_cols)];
     for (size, found, groups) in [("values of a patch", n_cols, n_col_groups), ("n_out", shape.n_out, n_row_groups)] {
-        if groups > MAX_WORKGROUPS as usize {
-            return Err(Error::Size { kernel: "conv2d_grad_weight", size, found, expected: "at most 65535 blocks" });
-        }
+        let is_valid = groups <= MAX_WORKGROUPS as usize;
+        check_size("conv2d_grad_weight", (size, found), is_valid, "at most 65535 blocks")?;
     }
     // Cooperative matrices need whole matrices of pixels, other forms rows of pixels.
     let part_pixels = match form {
-        Form::Coop(tiles) => y.n_pixels().div_ceil(n_parts).next_multiple_of(tiles.shape().size()),
+        Form::Coop(tiles) => y.n_pixels().div_ceil(n_parts).next_multiple_of(tiles.shape.size()),
         _ => kernel.parts().n_rows * y.width,
     };
     let TileForm { constants, types } = TileForm::of(&form, problem.reads, adapter, operands);
-    let module = template.module_on(adapter, &[stored, types].concat()).with_all(form.main_parts());
+    let module = template.module_on(adapter, &[stored, types].concat()).with_all(form.main_parts(problem.reads));
     let workgroups = [n_col_groups, n_row_groups, n_parts].map(in_u32);
     let products = Dispatch::new(
         CONV2D_GRAD_WEIGHT.of(&form, problem.reads),
@@ -101,7 +98,7 @@ pub(crate) fn grad_weight(
     let products = products
         .constants(constants)
         .params(window_params([("source_size", &shape.x), ("result_size", &y)], &shape.window))
-        .params(sizes.map(|(name, size)| (name, size.into())))
+        .params(sizes)
         .bind(args, operand_bindings(&form, ["grad_y", "source"], [0, 1]), [Binding::of("parts").named("y")])?;
     let sum = sum_of_parts("kernels.conv2d_grad_weight.sum", [n_parts, shape.n_weights()], args, "grad_weight")?;
     Ok(vec![products, sum])
@@ -175,18 +172,14 @@ impl Product<'_> {
             .constants(epilogue.constants())
             .constants([("GRAD", f64::from(u8::from(direction == Direction::Backward)))])
             .params(window_params([("source_size", &source), ("result_size", &result)], &shape.window))
-            .params(sizes.map(|(name, size)| (name, size.into())))
+            .params(sizes)
             .bind(&self.args, reads.chain(epilogue.bindings()), [Binding::at(self.conv.result_arg()).named("y")])?;
         Ok(vec![dispatch])
     }
 
     fn module(&self, form: &Form, problem: &Problem, tiles: &TileForm, adapter: &Adapter) -> Module {
         let is_coop = matches!(form, Form::Coop(_));
-        let template: Template = match problem.reads {
-            _ if is_coop => modules::CONV2D_COOP,
-            Reads::Vectors => modules::CONV2D,
-            Reads::Elements => modules::CONV2D_ANY,
-        };
+        let template = if is_coop { &modules::CONV2D_COOP } else { &modules::CONV2D[problem.reads as usize] };
         let epilogue = self.conv.epilogue;
         let operands = [("SOURCE", problem.operands[0]), ("WEIGHT", problem.operands[1])];
         let types: Vec<(&str, DType)> = operands
@@ -196,7 +189,7 @@ impl Product<'_> {
             .chain([("Y", self.args[self.conv.result_arg()].dtype)])
             .chain(tiles.types.iter().copied())
             .collect();
-        let module = template.module_on(adapter, &types).with_all(form.main_parts());
+        let module = template.module_on(adapter, &types).with_all(form.main_parts(problem.reads));
         module.with_all(epilogue.parts(problem.results(form)))
     }
 }

@@ -6,12 +6,12 @@ use rayon::prelude::*;
 
 use super::conv2d_cpu::TASK_PIXELS;
 use super::over_images::Operands;
-use super::patches::{Patches, ResultRow, Walk, with_weights};
+use super::patches::{Patches, ResultRow, Walk, result_rows, with_weights};
 use crate::conv::conv_shape::ConvShape;
 use crate::conv::window::Images;
+use crate::cpu::blocks::Threads;
 use crate::cpu::room::in_f32;
 use crate::cpu::team::OnTeam;
-use crate::gemm::gemm::Threads;
 use crate::gemm::pairs::{Stored, with_each};
 use crate::kernel::floats::Floats;
 use crate::product::matmul_stored_cpu::Ending;
@@ -35,7 +35,7 @@ pub(super) fn run<T: Element, Y: Element>(shape: &ConvShape, operands: Operands<
             let all_rows = first..first + grad_x.len() / (width * n_channels);
             in_f32(grad_x, |grad_x| {
                 if let ([_], [1, 1]) = (&phases[..], shape.window.stride) {
-                    let rows: Vec<ResultRow> = all_rows.map(|row| (row / height, row % height)).collect();
+                    let rows = result_rows(all_rows, height);
                     times(0, &rows, grad_x, buffer);
                     return ending.apply(first * width, grad_x);
                 }

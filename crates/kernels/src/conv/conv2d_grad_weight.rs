@@ -15,7 +15,7 @@ use crate::product::epilogue_cpu::Finish;
 use crate::product::matmul::Matmul;
 use crate::shader::dispatch::Dispatch;
 use crate::storage::element::with_element;
-use crate::stored::stored_form::StoredForm;
+use crate::stored::stored_form::{StoredForm, by_stored_form};
 
 /// The gradient of a [`Conv2d`](crate::Conv2d) with respect to its weights:
 /// `grad_weight[o,u,v,c] = Σ_{b,i,j} grad_y[b,i,j,o] x[b, i sᵧ - pᵧ + u dᵧ, j sₓ - pₓ + v dₓ, c₀(o) + c]`, where `c₀(o)` is the
@@ -110,9 +110,7 @@ impl Kernel for Conv2dGradWeight {
         self.shape.check(self)
     }
 
-    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.stored_dispatches(&[], adapter)
-    }
+    by_stored_form!();
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         if let Some(matmul) = self.product() {
@@ -123,10 +121,6 @@ impl Kernel for Conv2dGradWeight {
             ConvForm::Grouped => grouped_cpu::grad_weight::<T>(self, grad_y, args.read("x"), grad_weight, parts),
             _ => conv2d_grad_weight_cpu::run::<T>(self, grad_y, args.read("x"), grad_weight, parts),
         });
-    }
-
-    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
-        self.stored_form(dtypes)
     }
 
     fn cost(&self) -> Cost {

@@ -1,15 +1,15 @@
 use rayon::prelude::*;
 
 use super::conv2d_cpu::TASK_PIXELS;
-use super::patches::{Patches, ResultRow, Walk};
+use super::patches::{Patches, result_rows};
 use crate::conv::conv2d_grad_weight::Conv2dGradWeight;
 use crate::conv::window::Images;
 use crate::cpu::room::with_room;
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::vectorised;
 use crate::gemm::gemm::{Onto, Operand, serial_product};
 use crate::kernel::floats::Floats;
 use crate::storage::element::Element;
+use crate::vectorised::{inlined, vectorised};
 
 /// Elements of a block of sums that one task adds to: as many as fit in a core's cache next to the patches.
 const BLOCK_LEN: usize = 128 * 1024;
@@ -30,13 +30,7 @@ pub(super) fn run<T: Element>(
     let shape = &kernel.shape;
     let (n_out, window) = (shape.n_out, &shape.window);
     let Images { n_images, height, width, .. } = shape.y();
-    let walk = |axis: usize| Walk {
-        n: [height, width][axis],
-        n_taps: window.kernel[axis],
-        start: -(window.padding[axis] as isize),
-        step: window.stride[axis],
-    };
-    let patches = Patches { source: x, images: shape.x, walks: [walk(0), walk(1)] };
+    let patches = Patches::of_windows(x, shape);
     let by_pairs = patches.by_pairs(&grad_y);
     if by_pairs.is_none() && patches.is_narrow(n_out) {
         let n_rows = kernel.parts().n_rows;
@@ -66,7 +60,7 @@ pub(super) fn run<T: Element>(
         let n_rows = sum_rows.unwrap_or_else(|| (PATCHES_LEN / (n_cols * width)).max(1));
         for (i, start) in rows.clone().step_by(n_rows).enumerate() {
             let end = (start + n_rows).min(rows.end);
-            let result_rows: Vec<ResultRow> = (start..end).map(|row| (row / height, row % height)).collect();
+            let result_rows = result_rows(start..end, height);
             let n_pixels = (end - start) * width;
             let onto = if i == 0 { Onto::Nothing } else { Onto::Sum };
             if let (&Some((instructions, patches)), Floats::Bf16(grad_y)) = (&by_pairs, grad_y) {
@@ -88,21 +82,18 @@ pub(super) fn run<T: Element>(
     // Weight `[o, u, ..]` is in the block of its tap row `u`.
     let (tap_len, n_parts) = (patches.n_cols(1), kernel.parts().n);
     grad_weight.par_chunks_mut(shape.n_patch()).enumerate().for_each_on_team(|(o, grad_weight)| {
-        vectorised(
-            #[inline(always)]
-            || {
-                for (i, grad_weight) in grad_weight.chunks_mut(block_taps * tap_len).enumerate() {
-                    let block = i * block_taps * tap_len * n_out + o * grad_weight.len();
-                    grad_weight.fill(0.0);
-                    for part in 0..n_parts {
-                        let sums = &parts[part * n_out * tap_len * window.kernel[0] + block..][..grad_weight.len()];
-                        for (grad_weight, sum) in grad_weight.iter_mut().zip(sums) {
-                            *grad_weight += sum;
-                        }
+        vectorised(inlined!(|| {
+            for (i, grad_weight) in grad_weight.chunks_mut(block_taps * tap_len).enumerate() {
+                let block = i * block_taps * tap_len * n_out + o * grad_weight.len();
+                grad_weight.fill(0.0);
+                for part in 0..n_parts {
+                    let sums = &parts[part * n_out * tap_len * window.kernel[0] + block..][..grad_weight.len()];
+                    for (grad_weight, sum) in grad_weight.iter_mut().zip(sums) {
+                        *grad_weight += sum;
                     }
                 }
-            },
-        );
+            }
+        }));
     });
 }
 
@@ -117,7 +108,7 @@ fn add_products<T: Element>(patches: &Patches<'_, T>, grad_y: Floats<'_>, n_out:
         for start in (part * n_rows..end).step_by(task_rows) {
             let rows = start..(start + task_rows).min(end);
             let range = rows.start * width * n_out..rows.end * width * n_out;
-            let rows: Vec<ResultRow> = rows.map(|row| (row / height, row % height)).collect();
+            let rows = result_rows(rows, height);
             with_room(grad_y.n_room(range.len()), |room| {
                 let grad_y = grad_y.get(range, room);
                 patches.with_lines(&rows, buffer, |lines| lines.add_products(grad_y, n_out, sums));
@@ -133,10 +124,7 @@ fn add_parts(n_patch: usize, grad_weight: &mut [f32], parts: &mut [f32]) {
     let n_out = grad_weight.len() / n_patch;
     let (sums, others) = parts.split_at_mut(grad_weight.len());
     for part in others.chunks_exact(sums.len()) {
-        vectorised(
-            #[inline(always)]
-            || sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += part),
-        );
+        vectorised(inlined!(|| sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += part)));
     }
     for (o, grad_weight) in grad_weight.chunks_exact_mut(n_patch).enumerate() {
         let sums = sums[o..].iter().step_by(n_out);

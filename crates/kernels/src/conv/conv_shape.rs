@@ -2,6 +2,7 @@ use crate::conv::window::{Images, Window};
 use crate::error::Error;
 use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::kernel::{Cost, Kernel};
+use crate::sizes::check_size;
 
 /// The sizes of a 2-D convolution, shared with its gradients.
 ///
@@ -130,25 +131,14 @@ impl ConvShape {
 
     pub(crate) fn check(&self, kernel: &impl Kernel) -> Result<(), Error> {
         let name = kernel.name();
-        for axis in 0..2 {
-            let found = self.dilation[axis];
-            if found == 0 || found > i32::MAX as usize / 4 {
-                return Err(Error::Size {
-                    kernel: name,
-                    size: "dilation",
-                    found,
-                    expected: "1 to 2^29; 1 for windows without gaps",
-                });
-            }
+        for n in self.dilation {
+            let is_valid = n > 0 && n <= i32::MAX as usize / 4;
+            check_size(name, ("dilation", n), is_valid, "1 to 2^29; 1 for windows without gaps")?;
         }
-        if self.n_groups == 0 {
-            let expected = "at least 1; 1 for a convolution without groups";
-            return Err(Error::Size { kernel: name, size: "n_groups", found: 0, expected });
-        }
-        for (size, found) in [("n_channels", self.x.n_channels), ("n_out", self.n_out)] {
-            if !found.is_multiple_of(self.n_groups) {
-                return Err(Error::Size { kernel: name, size, found, expected: "a multiple of n_groups" });
-            }
+        let expected = "at least 1; 1 for a convolution without groups";
+        check_size(name, ("n_groups", self.n_groups), self.n_groups > 0, expected)?;
+        for (size, n) in [("n_channels", self.x.n_channels), ("n_out", self.n_out)] {
+            check_size(name, (size, n), n.is_multiple_of(self.n_groups), "a multiple of n_groups")?;
         }
         self.covered().check(name, &self.x)?;
         // The modules count pixels, and the values of a patch, in u32.

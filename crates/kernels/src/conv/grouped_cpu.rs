@@ -9,10 +9,10 @@ use crate::conv::window::Images;
 use crate::cpu::blocks::each_row_in_f32;
 use crate::cpu::room::with_room;
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::vectorised;
 use crate::kernel::floats::Floats;
 use crate::product::matmul_stored_cpu::Ending;
 use crate::storage::element::Element;
+use crate::vectorised::{inlined, vectorised};
 
 /// The weights are sorted as `[n_taps, n_channels / n_groups, n_out]`.
 pub(super) fn forward<T: Element, Y: Element>(shape: &ConvShape, operands: Operands<'_, T, Y>) {
@@ -25,8 +25,7 @@ pub(super) fn forward<T: Element, Y: Element>(shape: &ConvShape, operands: Opera
     each_row_in_f32(
         width * n_out,
         y,
-        #[inline(always)]
-        |row, y| {
+        inlined!(|row, y| {
             let (image, i) = (row / height, row % height);
             y.fill(0.0);
             for (tap, weight) in taps.iter().enumerate() {
@@ -38,7 +37,7 @@ pub(super) fn forward<T: Element, Y: Element>(shape: &ConvShape, operands: Opera
                 }
             }
             ending.apply(row * width, y);
-        },
+        }),
     );
 }
 
@@ -58,8 +57,7 @@ pub(super) fn grad_input<T: Element, Y: Element>(shape: &ConvShape, operands: Op
     each_row_in_f32(
         width * n_channels,
         grad_x,
-        #[inline(always)]
-        |row, grad_x| {
+        inlined!(|row, grad_x| {
             let (image, h) = (row / height, row % height);
             grad_x.fill(0.0);
             for (tap, weight) in taps.iter().enumerate() {
@@ -71,7 +69,7 @@ pub(super) fn grad_input<T: Element, Y: Element>(shape: &ConvShape, operands: Op
                 }
             }
             ending.apply(row * width, grad_x);
-        },
+        }),
     );
 }
 
@@ -93,10 +91,7 @@ pub(super) fn grad_weight<T: Element>(
             let range = row * width * n_out..(row + 1) * width * n_out;
             with_room(grad_y.n_room(range.len()), |room| {
                 let grad_y = grad_y.get(range, room);
-                vectorised(
-                    #[inline(always)]
-                    || add_row(shape, row, grad_y, x, sums),
-                );
+                vectorised(inlined!(|| add_row(shape, row, grad_y, x, sums)));
             });
         }
     });

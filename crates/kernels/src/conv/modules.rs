@@ -1,95 +1,34 @@
 //! Which parts the modules of convolutions and their gradients are made of. The main loop of the form and the epilogue are added
 //! to these.
 
-use crate::shader::module::part;
+use crate::product::form::STORE_FOUR_ANY;
+use crate::product::modules::{elements, on_matrices, vectors};
+use crate::shader::module::{Part, part};
 use crate::storage::stored_types::{Group, Template};
 
-/// The operands of tiled and direct forms, loaded as vectors.
-pub(crate) const CONV2D: Template = Template::new(
-    &[part!("conv2d_job.wgsl"), part!("conv2d_blocks.wgsl"), part!("source_blocks.wgsl"), part!("../product/store_four.wgsl")],
-    &[
-        Group::four("SOURCE").fetches().by_device(),
-        Group::four("WEIGHT").fetches().by_device(),
-        Group::four("FUSED").loads().by_device().optional(),
-        Group::four("Y").stores(),
-        Group::register("TILE"),
-        Group::register("SUM"),
-    ],
-);
-/// The same as single elements.
-pub(crate) const CONV2D_ANY: Template = Template::new(
-    &[
-        part!("conv2d_job.wgsl"),
-        part!("conv2d_blocks.wgsl"),
-        part!("source_blocks.wgsl"),
-        part!("../product/store_four_any.wgsl"),
-    ],
-    &[
-        Group::one("SOURCE").fetches(),
-        Group::one("WEIGHT").fetches(),
-        Group::one("FUSED").loads().optional(),
-        Group::one("Y").stores(),
-        Group::register("TILE"),
-        Group::register("SUM"),
-    ],
-);
-/// The operands of cooperative matrices.
-pub(crate) const CONV2D_COOP: Template = Template::new(
-    &[
-        part!("conv2d_job.wgsl"),
-        part!("conv2d_matrices.wgsl"),
-        part!("source_matrices.wgsl"),
-        part!("../product/store_four.wgsl"),
-    ],
-    &[Group::four("FUSED").loads().by_device().optional(), Group::four("Y").stores()],
-)
-.enabling(&["f16", "wgpu_cooperative_matrix"]);
-/// The gradient of the weights, with vectors.
-pub(crate) const GRAD_WEIGHT: Template = Template::new(
-    &[
-        part!("conv2d_grad_weight_job.wgsl"),
-        part!("conv2d_grad_weight_blocks.wgsl"),
-        part!("source_blocks.wgsl"),
-        part!("../product/store_four.wgsl"),
-    ],
-    &[
-        Group::four("GRAD_Y").fetches().by_device(),
-        Group::four("SOURCE").fetches().by_device(),
-        Group::four("Y").stores(),
-        Group::register("TILE"),
-        Group::register("SUM"),
-    ],
-);
-/// The same with single elements.
-pub(crate) const GRAD_WEIGHT_ANY: Template = Template::new(
-    &[
-        part!("conv2d_grad_weight_job.wgsl"),
-        part!("conv2d_grad_weight_blocks.wgsl"),
-        part!("source_blocks.wgsl"),
-        part!("../product/store_four_any.wgsl"),
-    ],
-    &[
-        Group::one("GRAD_Y").fetches(),
-        Group::one("SOURCE").fetches(),
-        Group::one("Y").stores(),
-        Group::register("TILE"),
-        Group::register("SUM"),
-    ],
-);
-/// The same with cooperative matrices.
-pub(crate) const GRAD_WEIGHT_COOP: Template = Template::new(
-    &[
-        part!("conv2d_grad_weight_job.wgsl"),
-        part!("conv2d_grad_weight_matrices.wgsl"),
-        part!("source_matrices.wgsl"),
-        part!("../product/store_four.wgsl"),
-    ],
-    &[Group::four("Y").stores()],
-)
-.enabling(&["f16", "wgpu_cooperative_matrix"]);
+const BLOCKS: &[Part] = &[part!("conv2d_job.wgsl"), part!("conv2d_blocks.wgsl"), part!("source_blocks.wgsl")];
+/// Tiled and direct forms, for each kind of reads.
+pub(crate) const CONV2D: [Template; 2] =
+    [Template::new(BLOCKS, &vectors("SOURCE", "WEIGHT")), Template::new(BLOCKS, &elements("SOURCE", "WEIGHT"))];
+pub(crate) const CONV2D_COOP: Template =
+    on_matrices(&[part!("conv2d_job.wgsl"), part!("conv2d_matrices.wgsl"), part!("source_matrices.wgsl")]);
+
+const GRAD_WEIGHT_BLOCKS: &[Part] =
+    &[part!("conv2d_grad_weight_job.wgsl"), part!("conv2d_grad_weight_blocks.wgsl"), part!("source_blocks.wgsl")];
+/// The gradient of the weights, likewise.
+pub(crate) const GRAD_WEIGHT: [Template; 2] = [
+    Template::new(GRAD_WEIGHT_BLOCKS, &vectors("GRAD_Y", "SOURCE")),
+    Template::new(GRAD_WEIGHT_BLOCKS, &elements("GRAD_Y", "SOURCE")),
+];
+pub(crate) const GRAD_WEIGHT_COOP: Template = on_matrices(&[
+    part!("conv2d_grad_weight_job.wgsl"),
+    part!("conv2d_grad_weight_matrices.wgsl"),
+    part!("source_matrices.wgsl"),
+]);
+
 /// With groups or dilation, as single elements.
 pub(crate) const GROUPED: Template = Template::new(
-    &[part!("conv2d_grouped.wgsl"), part!("../product/store_four_any.wgsl")],
+    &[part!("conv2d_grouped.wgsl"), STORE_FOUR_ANY],
     &[
         Group::one("SOURCE").loads(),
         Group::one("WEIGHT").loads(),

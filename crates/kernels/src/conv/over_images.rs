@@ -16,8 +16,7 @@ use crate::product::epilogue::Epilogue;
 use crate::product::epilogue_cpu::Finish;
 use crate::product::matmul::Matmul;
 use crate::shader::dispatch::Dispatch;
-use crate::storage::element::Element;
-use crate::storage::element::with_element;
+use crate::storage::element::{Element, with_element};
 use crate::stored::stored_form::StoredForm;
 
 /// A convolution, or its gradient in the input.
@@ -185,9 +184,7 @@ macro_rules! kernel_over_images {
                 self.shape.check(self)
             }
 
-            fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-                self.stored_dispatches(&[], adapter)
-            }
+            $crate::stored::stored_form::by_stored_form!();
 
             fn twin(&self, args: &mut TwinArgs<'_>) {
                 self.over_images().twin(args);
@@ -195,10 +192,6 @@ macro_rules! kernel_over_images {
 
             fn followed_by(&self, map: &Map, input: usize) -> Option<Box<dyn Kernel>> {
                 Some(Box::new(Self { epilogue: self.epilogue.followed_by(map, input)?, ..*self }))
-            }
-
-            fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
-                self.stored_form(dtypes)
             }
 
             fn cost(&self) -> Cost {

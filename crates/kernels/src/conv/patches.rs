@@ -5,11 +5,12 @@ use std::ops::Range;
 use bytemuck::Pod;
 
 use super::window_sums::{self, max_channels};
+use crate::conv::conv_shape::ConvShape;
 use crate::conv::window::Images;
-use crate::cpu::vectorised::vectorised;
 use crate::gemm::gemm::{Onto, Operand, Panels, with_panels};
 use crate::gemm::transpose::Transpose;
 use crate::storage::element::{Element, widen};
+use crate::vectorised::{inlined, vectorised};
 
 /// Which pixels result pixels read along one axis: result `i` reads `start + step * i + tap` at each of its taps.
 #[derive(Debug, Clone, Copy)]
@@ -72,6 +73,11 @@ impl<'a> Weights<'a> {
 /// A row of result pixels: its image, and its position in the walk along the height.
 pub(crate) type ResultRow = (usize, usize);
 
+/// Those of images of `height` rows, which are numbered one image after the other.
+pub(crate) fn result_rows(rows: Range<usize>, height: usize) -> Vec<ResultRow> {
+    rows.map(|row| (row / height, row % height)).collect()
+}
+
 /// The lines that the windows of some result rows cover.
 pub(crate) struct Covered {
     /// The image and the number of each line; in the padding, the number is outside of the image.
@@ -92,7 +98,20 @@ const LINE_PIXELS: usize = 16;
 const LINE_DEPTH: usize = 64;
 const LINE_WEIGHTS: usize = 64 * 1024;
 
-impl<T: Element> Patches<'_, T> {
+impl<'a, T: Element> Patches<'a, T> {
+    /// Those of the windows of a convolution.
+    pub(crate) fn of_windows(source: &'a [T], shape: &ConvShape) -> Self {
+        let Images { height, width, .. } = shape.y();
+        let window = &shape.window;
+        let walk = |axis: usize| Walk {
+            n: [height, width][axis],
+            n_taps: window.kernel[axis],
+            start: -(window.padding[axis] as isize),
+            step: window.stride[axis],
+        };
+        Patches { source, images: shape.x, walks: [walk(0), walk(1)] }
+    }
+
     /// Elements of a patch of `n_tap_rows` rows of taps.
     pub(crate) fn n_cols(&self, n_tap_rows: usize) -> usize {
         n_tap_rows * self.walks[1].n_taps * self.images.n_channels
@@ -172,10 +191,7 @@ impl<T: Element> Patches<'_, T> {
         let whole = Walk { n: 1, n_taps: n_pixels, ..self.walks[1] };
         for (&(image, at), padded) in covered.lines.iter().zip(padded.chunks_exact_mut(n_pixels * c)) {
             let line = (0..self.images.height as isize).contains(&at).then(|| self.line(image, at as usize));
-            vectorised(
-                #[inline(always)]
-                || pack_pixel(&whole, c, line, 0, padded, &copy),
-            );
+            vectorised(inlined!(|| pack_pixel(&whole, c, line, 0, padded, &copy)));
         }
     }
 
@@ -206,10 +222,7 @@ impl<T: Element> Patches<'_, T> {
                     let padded = &mut buffer[slot * n_pixels * c..][..n_pixels * c];
                     if held[slot] != Some((image, at)) {
                         held[slot] = Some((image, at));
-                        vectorised(
-                            #[inline(always)]
-                            || pack_pixel(&whole, c, Some(line), 0, padded, &widen),
-                        );
+                        vectorised(inlined!(|| pack_pixel(&whole, c, Some(line), 0, padded, &widen)));
                     }
                     padded
                 };
@@ -261,20 +274,17 @@ impl<T: Element> Patches<'_, T> {
     ) {
         let ([along_y, along_x], n_cols) = (self.walks, self.n_cols(1));
         for (&(image, j), patches) in rows.iter().zip(patches.chunks_exact_mut(along_x.n * stride)) {
-            vectorised(
-                #[inline(always)]
-                || {
-                    // One row of taps of all these pixels, from one line of the source.
-                    for (i, tap) in taps.clone().enumerate() {
-                        let y = along_y.start + (along_y.step * j + tap) as isize;
-                        let line = (0..self.images.height as isize).contains(&y).then(|| self.line(image, y as usize));
-                        for (pixel, patch) in patches.chunks_exact_mut(stride).enumerate() {
-                            let patch = &mut patch[i * tap_stride..][..n_cols];
-                            pack_pixel(&along_x, self.images.n_channels, line, pixel, patch, &copy);
-                        }
+            vectorised(inlined!(|| {
+                // One row of taps of all these pixels, from one line of the source.
+                for (i, tap) in taps.clone().enumerate() {
+                    let y = along_y.start + (along_y.step * j + tap) as isize;
+                    let line = (0..self.images.height as isize).contains(&y).then(|| self.line(image, y as usize));
+                    for (pixel, patch) in patches.chunks_exact_mut(stride).enumerate() {
+                        let patch = &mut patch[i * tap_stride..][..n_cols];
+                        pack_pixel(&along_x, self.images.n_channels, line, pixel, patch, &copy);
                     }
-                },
-            );
+                }
+            }));
         }
     }
 

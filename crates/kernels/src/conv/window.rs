@@ -1,5 +1,6 @@
 use crate::error::Error;
 use crate::shader::param::Param;
+use crate::sizes::check_size;
 
 /// A batch of images, NHWC: `[n_images, height, width, n_channels]`, row-major, contiguous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -79,25 +80,17 @@ impl Window {
 
     /// Whether the windows fit `x`, and every index fits the i32 arithmetic of the WGSL.
     pub(crate) fn check(&self, kernel: &'static str, x: &Images) -> Result<(), Error> {
-        let max = i32::MAX as usize;
+        let max = i32::MAX as usize / 4;
         for axis in 0..2 {
-            let sizes = [("kernel", self.kernel[axis]), ("stride", self.stride[axis])];
-            for (size, found) in sizes {
-                if found == 0 || found > max / 4 {
-                    return Err(Error::Size { kernel, size, found, expected: "1 to 2^29" });
-                }
-            }
-            if self.padding[axis] > max / 4 {
-                return Err(Error::Size { kernel, size: "padding", found: self.padding[axis], expected: "at most 2^29" });
+            for (name, size) in [("kernel", self.kernel[axis]), ("stride", self.stride[axis])] {
+                check_size(kernel, (name, size), size > 0 && size <= max, "1 to 2^29")?;
             }
             let (name, size) = [("height", x.height), ("width", x.width)][axis];
-            if size > max / 4 {
-                return Err(Error::Size { kernel, size: name, found: size, expected: "at most 2^29" });
+            for (name, size) in [("padding", self.padding[axis]), (name, size)] {
+                check_size(kernel, (name, size), size <= max, "at most 2^29")?;
             }
-            if self.n_along(axis, size) == 0 {
-                let expected = "at least the window's, padding included; pad more or take a smaller window";
-                return Err(Error::Size { kernel, size: name, found: size, expected });
-            }
+            let expected = "at least the window's, padding included; pad more or take a smaller window";
+            check_size(kernel, (name, size), self.n_along(axis, size) > 0, expected)?;
         }
         Ok(())
     }

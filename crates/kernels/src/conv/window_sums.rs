@@ -7,6 +7,7 @@ mod forward;
 use pulp::{Arch, Simd, WithSimd};
 
 use self::channels::Whole;
+use crate::vectorised::inlined;
 
 /// Lines of the source with their padding, and the positions of the windows of some rows of result pixels in them.
 #[derive(Debug, Clone, Copy)]
@@ -145,8 +146,7 @@ impl WithSimd for Forward<'_, '_> {
             simd,
             y,
             n,
-            #[inline(always)]
-            |y| {
+            inlined!(|y| {
                 let channels = Whole::<S, N_VECTORS>(simd);
                 let (weights, y) = (S::as_simd_f32s(weights).0.as_chunks().0, S::as_mut_simd_f32s(y).0.as_chunks_mut().0);
                 // As many pixels as there are registers for.
@@ -160,7 +160,7 @@ impl WithSimd for Forward<'_, '_> {
                 if !is_done {
                     lines.in_tiles::<_, ROWS>(channels, weights, y);
                 }
-            },
+            }),
             |y, sums| y.copy_from_slice(sums)
         ));
     }
@@ -209,8 +209,7 @@ impl WithSimd for Backward<'_, '_> {
             simd,
             sums,
             n,
-            #[inline(always)]
-            |sums| {
+            inlined!(|sums| {
                 let n = N_VECTORS * S::F32_LANES;
                 for (tap_row, sums) in sums.chunks_exact_mut(k * n).take(lines.n_tap_rows).enumerate() {
                     let (tiles, rest) = sums.split_at_mut((k - k % ROWS) * n);
@@ -226,7 +225,7 @@ impl WithSimd for Backward<'_, '_> {
                         simd.vectorize(Values::<1, N_VECTORS> { lines, grad_y, at: [tap_row, k - n_ones + i], sums });
                     }
                 }
-            },
+            }),
             |sums, added| sums.iter_mut().zip(added).for_each(|(sum, added)| *sum += added)
         ));
     }

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use crate::aligned::{LINE_LEN, aligned_mut};
-use crate::cpu::vectorised::vectorised;
 use crate::storage::element::{Element, narrow, widen};
+use crate::vectorised::{inlined, vectorised};
 
 /// The maximum number of floats of a buffer that is kept.
 const KEPT_LEN: usize = 1024 * 1024;
@@ -44,11 +44,10 @@ pub(crate) fn read_in_f32<X: Element>(x: &[X], f: impl FnOnce(&[f32])) {
         Some(x) => f(x),
         None => with_room(
             x.len(),
-            #[inline(always)]
-            |room| {
+            inlined!(|room| {
                 widen(x, room);
                 f(room);
-            },
+            }),
         ),
     }
 }
@@ -60,14 +59,10 @@ pub(crate) fn in_f32<Y: Element>(y: &mut [Y], f: impl FnOnce(&mut [f32])) {
         Some(y) => f(y),
         None => with_room(
             y.len(),
-            #[inline(always)]
-            |room| {
+            inlined!(|room| {
                 f(room);
-                vectorised(
-                    #[inline(always)]
-                    || narrow(room, y),
-                );
-            },
+                vectorised(inlined!(|| narrow(room, y)));
+            }),
         ),
     }
 }

@@ -1,10 +1,8 @@
 //! Transposed copies of matrices.
 
-use rayon::prelude::*;
-
-use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::vectorised;
+use crate::cpu::blocks::{Threads, each_chunk};
 use crate::storage::element::Element;
+use crate::vectorised::{inlined, vectorised};
 
 /// Rows and columns that are read together: whole cache lines, of as many rows as there are elements in a line.
 const BLOCK: usize = 16;
@@ -17,12 +15,9 @@ type Square = [[f32; SQUARE]; SQUARE];
 
 /// `transposed[col, row] = x[row, col]`, in f32.
 pub(crate) fn transpose_into<T: Element>(x: &[T], n_rows: usize, n_cols: usize, transposed: &mut [f32]) {
-    let band = |(i, out): (usize, &mut [f32])| Band { x, n_rows, stride: n_cols, first_col: i * BLOCK, out, width: n_rows }.run();
-    if x.len() < SERIAL_LEN {
-        transposed.chunks_mut(BLOCK * n_rows).enumerate().for_each(band);
-    } else {
-        transposed.par_chunks_mut(BLOCK * n_rows).enumerate().for_each_on_team(band);
-    }
+    each_chunk(Threads::for_work(x.len(), SERIAL_LEN), BLOCK * n_rows, transposed, |i, out| {
+        Band { x, n_rows, stride: n_cols, first_col: i * BLOCK, out, width: n_rows }.run();
+    });
 }
 
 /// What is transposed, a word each.
@@ -73,15 +68,9 @@ impl<T: Word> Band<'_, T> {
         if let Some(v3) = pulp::x86::V3::try_new() {
             return pulp::Simd::vectorize(v3, avx2::Band(v3, self));
         }
-        vectorised(
-            #[inline(always)]
-            || {
-                self.run_by(
-                    #[inline(always)]
-                    |rows| std::array::from_fn(|col| std::array::from_fn(|row| rows[row][col])),
-                );
-            },
-        );
+        vectorised(inlined!(|| {
+            self.run_by(inlined!(|rows| std::array::from_fn(|col| std::array::from_fn(|row| rows[row][col]))));
+        }));
     }
 
     #[inline(always)]
@@ -99,14 +88,11 @@ impl<T: Word> Band<'_, T> {
                 continue;
             }
             for (top, left) in [(0, 0), (SQUARE, 0), (0, SQUARE), (SQUARE, SQUARE)] {
-                let square = std::array::from_fn(
-                    #[inline(always)]
-                    |r| {
-                        let at = (row + top + r) * stride + first_col + left;
-                        let line: &[T; SQUARE] = x[at..at + SQUARE].try_into().expect("a slice of this length");
-                        line.map(T::word)
-                    },
-                );
+                let square = std::array::from_fn(inlined!(|r| {
+                    let at = (row + top + r) * stride + first_col + left;
+                    let line: &[T; SQUARE] = x[at..at + SQUARE].try_into().expect("a slice of this length");
+                    line.map(T::word)
+                }));
                 for (col, line) in transposed(square).into_iter().enumerate() {
                     let at = (left + col) * width + row + top;
                     out[at..at + SQUARE].copy_from_slice(&line);
@@ -124,6 +110,7 @@ mod avx2 {
     use pulp::{Simd, WithSimd};
 
     use super::{SQUARE, Square, Word};
+    use crate::vectorised::inlined;
 
     pub(super) struct Band<'a, T>(pub(super) V3, pub(super) super::Band<'a, T>);
 
@@ -133,10 +120,7 @@ mod avx2 {
         #[inline(always)]
         fn with_simd<S: Simd>(self, _: S) {
             let Self(v3, mut band) = self;
-            band.run_by(
-                #[inline(always)]
-                |rows| transposed(v3, rows),
-            );
+            band.run_by(inlined!(|rows| transposed(v3, rows)));
         }
     }
 

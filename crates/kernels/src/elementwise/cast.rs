@@ -2,7 +2,7 @@ use super::cast_cpu;
 use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
-use crate::error::Error;
+use crate::error::{Error, check_supported};
 use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::kernel::Kernel;
 use crate::kernel::twin::TwinArgs;
@@ -61,14 +61,12 @@ impl Kernel for Cast {
 
     fn check(&self) -> Result<(), Error> {
         let Self { n, from, to } = *self;
-        let known = match from {
+        let is_known = match from {
             DType::U8 | DType::U32 => to == DType::F32,
             _ => from != to,
         };
-        if !known {
-            let expected = "f32, f16 or bf16 to another of them, or to u8 or u32, or these to f32";
-            return Err(Error::Unsupported { kernel: self.name(), found: format!("{from:?} to {to:?}"), expected });
-        }
+        let expected = "f32, f16 or bf16 to another of them, or to u8 or u32, or these to f32";
+        check_supported(self.name(), is_known, || format!("{from:?} to {to:?}"), expected)?;
         check_sizes(self, &[("n", n)])
     }
 

@@ -6,6 +6,7 @@ use crate::dtype::DType;
 use crate::elementwise::cast::Cast;
 use crate::kernel::twin::TwinArgs;
 use crate::storage::element::Element;
+use crate::vectorised::inlined;
 
 #[expect(clippy::cast_possible_truncation, reason = "`as` truncates and saturates, and NaN becomes 0, as documented")]
 pub(crate) fn run(kernel: &Cast, args: &mut TwinArgs<'_>) {
@@ -32,11 +33,10 @@ fn convert<X: Pod + Sync, Y: Pod + Send>(args: &mut TwinArgs<'_>, f: impl Fn(X) 
     let (x, y) = (args.read::<X>("x"), args.write::<Y>("y"));
     each_block(
         y,
-        #[inline(always)]
-        |at, y| {
+        inlined!(|at, y| {
             for (y, &x) in y.iter_mut().zip(&x[at..]) {
                 *y = f(x);
             }
-        },
+        }),
     );
 }

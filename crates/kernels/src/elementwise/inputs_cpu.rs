@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use crate::aligned::AlignedFloats;
-use crate::cpu::vectorised::vectorised;
 use crate::expr::{BLOCK_LEN, Evaluator, Expr, Operand, hoist};
 use crate::kernel::floats::Floats;
 use crate::kernel::twin::TwinArgs;
@@ -12,6 +11,7 @@ use crate::map::map::Map;
 use crate::map::map_input::MapInput;
 use crate::random::draws_cpu::Drawn;
 use crate::sizes::in_u32;
+use crate::vectorised::{inlined, vectorised};
 
 /// The maximum period of a repeating input that is written out, so that blocks are slices of it.
 const MAX_PERIOD: usize = 16 * 1024;
@@ -95,10 +95,7 @@ impl<'a> Input<'a> {
             Self::Drawn(drawn) => {
                 // By value, so that stores cannot change the keys and the loop vectorises.
                 let (drawn, start) = (*drawn, in_u32(range.start));
-                vectorised(
-                    #[inline(always)]
-                    || drawn.fill(start, buffer),
-                );
+                vectorised(inlined!(|| drawn.fill(start, buffer)));
                 Operand::Slice(buffer)
             }
             Self::Output => unreachable!("the caller reads the output"),

@@ -8,36 +8,15 @@ use crate::map::layout::{Layout, Pattern};
 use crate::map::map::{INPUTS, Map, OUTPUTS};
 use crate::map::map_input::MapInput;
 use crate::shader::binding::Binding;
+use crate::shader::names::names;
 
-/// The names of the constants: the sizes of the layout's dimensions; the strides of an input, its offset, and the distance
-/// between its elements within a group of four.
+/// The names of the constants: the sizes of the layout's dimensions; the strides of an input; what the keys of its random numbers
+/// are computed from, and the index of the first; its offset; and the distance between its elements within a group of four.
 const SIZES: [&str; Map::MAX_DIMS] = ["SIZE0", "SIZE1", "SIZE2", "SIZE3", "SIZE4", "SIZE5"];
-const STRIDES: [[&str; Map::MAX_DIMS]; Map::MAX_ARGS] = [
-    ["X0_STRIDE0", "X0_STRIDE1", "X0_STRIDE2", "X0_STRIDE3", "X0_STRIDE4", "X0_STRIDE5"],
-    ["X1_STRIDE0", "X1_STRIDE1", "X1_STRIDE2", "X1_STRIDE3", "X1_STRIDE4", "X1_STRIDE5"],
-    ["X2_STRIDE0", "X2_STRIDE1", "X2_STRIDE2", "X2_STRIDE3", "X2_STRIDE4", "X2_STRIDE5"],
-    ["X3_STRIDE0", "X3_STRIDE1", "X3_STRIDE2", "X3_STRIDE3", "X3_STRIDE4", "X3_STRIDE5"],
-    ["X4_STRIDE0", "X4_STRIDE1", "X4_STRIDE2", "X4_STRIDE3", "X4_STRIDE4", "X4_STRIDE5"],
-    ["X5_STRIDE0", "X5_STRIDE1", "X5_STRIDE2", "X5_STRIDE3", "X5_STRIDE4", "X5_STRIDE5"],
-    ["X6_STRIDE0", "X6_STRIDE1", "X6_STRIDE2", "X6_STRIDE3", "X6_STRIDE4", "X6_STRIDE5"],
-    ["X7_STRIDE0", "X7_STRIDE1", "X7_STRIDE2", "X7_STRIDE3", "X7_STRIDE4", "X7_STRIDE5"],
-];
-
-/// What the keys of random numbers are computed from, and the index of the first.
-const DRAWS: [[&str; 3]; Map::MAX_ARGS] = [
-    ["X0_SEED_A", "X0_SEED_B", "X0_FIRST"],
-    ["X1_SEED_A", "X1_SEED_B", "X1_FIRST"],
-    ["X2_SEED_A", "X2_SEED_B", "X2_FIRST"],
-    ["X3_SEED_A", "X3_SEED_B", "X3_FIRST"],
-    ["X4_SEED_A", "X4_SEED_B", "X4_FIRST"],
-    ["X5_SEED_A", "X5_SEED_B", "X5_FIRST"],
-    ["X6_SEED_A", "X6_SEED_B", "X6_FIRST"],
-    ["X7_SEED_A", "X7_SEED_B", "X7_FIRST"],
-];
-
-const OFFSETS: [&str; Map::MAX_ARGS] =
-    ["X0_OFFSET", "X1_OFFSET", "X2_OFFSET", "X3_OFFSET", "X4_OFFSET", "X5_OFFSET", "X6_OFFSET", "X7_OFFSET"];
-const STEPS: [&str; Map::MAX_ARGS] = ["X0_STEP", "X1_STEP", "X2_STEP", "X3_STEP", "X4_STEP", "X5_STEP", "X6_STEP", "X7_STEP"];
+const STRIDES: [[&str; Map::MAX_DIMS]; Map::MAX_ARGS] =
+    names!("X0" "X1" "X2" "X3" "X4" "X5" "X6" "X7", "_STRIDE0" "_STRIDE1" "_STRIDE2" "_STRIDE3" "_STRIDE4" "_STRIDE5");
+const DRAWS: [[&str; 3]; Map::MAX_ARGS] = names!("X0" "X1" "X2" "X3" "X4" "X5" "X6" "X7", "_SEED_A" "_SEED_B" "_FIRST");
+const PLACES: [[&str; 2]; Map::MAX_ARGS] = names!("X0" "X1" "X2" "X3" "X4" "X5" "X6" "X7", "_OFFSET" "_STEP");
 
 /// The inputs of a kernel, and how many elements of each an invocation reads at a time.
 pub(crate) struct Loads<'a> {
@@ -106,9 +85,9 @@ impl Loads<'_> {
                 let stride = if is_scattered && dim + 1 == n_dims { 4 * stride } else { stride };
                 constants.extend((stride > 1).then_some((STRIDES[input][dim], stride.div_ceil(group) as f64)));
             }
-            constants.extend((offset > 0).then_some((OFFSETS[input], (offset / group) as f64)));
+            constants.extend((offset > 0).then_some((PLACES[input][0], (offset / group) as f64)));
             let step = strides.last().filter(|_| is_scattered);
-            constants.extend(step.map(|step| (STEPS[input], *step as f64)));
+            constants.extend(step.map(|step| (PLACES[input][1], *step as f64)));
         }
         constants
     }
@@ -160,7 +139,7 @@ impl Loads<'_> {
             // With an odd number of elements the second does not exist; the value stored for it is padding.
             Lanes::Two => format!("V({}, {})", element(&index("e")), element(&index("min(e + 1u, N_ELEMENTS - 1u)"))),
             Lanes::Four if self.is_scattered(input) => {
-                let step = STEPS[input];
+                let step = PLACES[input][1];
                 let _ = writeln!(text, "fn load{input}(e: u32) -> V {{\n    let i = {};", index("e"));
                 let elements = ["i".to_owned(), format!("i + {step}"), format!("i + 2u * {step}"), format!("i + 3u * {step}")];
                 let _ = writeln!(text, "    return V({});\n}}", elements.map(|i| element(&i)).join(", "));
@@ -174,7 +153,7 @@ impl Loads<'_> {
     /// `fn index0(e: u32) -> u32`: the index in a strided input of element `e` of the outputs.
     fn index_function(&self, text: &mut String, input: usize) {
         let Pattern::Strided { offset, strides } = &self.layout.patterns[input] else { return };
-        let offset = if *offset > 0 { OFFSETS[input] } else { "0u" };
+        let offset = if *offset > 0 { PLACES[input][0] } else { "0u" };
         let _ = writeln!(text, "fn index{input}(e: u32) -> u32 {{\n    var rest = e;\n    var index = {offset};");
         // Dimensions outside the outermost one that has a stride do not matter.
         let outermost = strides.iter().position(|stride| *stride != 0).unwrap_or(strides.len());

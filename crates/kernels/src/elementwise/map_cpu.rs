@@ -7,17 +7,17 @@ use rayon::prelude::*;
 
 use crate::aligned::AlignedFloats;
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::vectorised;
 use crate::dtype::DType;
 use crate::elementwise::inputs_cpu::{Input, precomputed};
 use crate::expr::{BLOCK_LEN, Evaluator, Operand, Scratch};
-use crate::kernel::floats::Floats;
+use crate::kernel::floats::{Floats, of_any_type};
 use crate::kernel::twin::TwinArgs;
 use crate::map::form::{Form, Further};
 use crate::map::layout::Layout;
 use crate::map::map::{INPUTS, Map, OUTPUTS};
 use crate::random::draws_cpu::Drawn;
 use crate::storage::element::{narrow, widen};
+use crate::vectorised::{inlined, vectorised};
 
 /// Elements per task.
 const TASK_LEN: usize = 64 * 1024;
@@ -83,27 +83,18 @@ impl<'a> Output<'a> {
     }
 
     fn len(&self) -> usize {
-        match self {
-            Self::F32(y) => y.len(),
-            Self::F16(y) => y.len(),
-            Self::Bf16(y) => y.len(),
-        }
+        of_any_type!(self, y => y.len())
     }
 
     fn split_at(self, mid: usize) -> (Self, Self) {
+        fn both<'a, T, Y>(y: &'a mut [T], mid: usize, of: impl Fn(&'a mut [T]) -> Y) -> (Y, Y) {
+            let (a, b) = y.split_at_mut(mid);
+            (of(a), of(b))
+        }
         match self {
-            Self::F32(y) => {
-                let (a, b) = y.split_at_mut(mid);
-                (Self::F32(a), Self::F32(b))
-            }
-            Self::F16(y) => {
-                let (a, b) = y.split_at_mut(mid);
-                (Self::F16(a), Self::F16(b))
-            }
-            Self::Bf16(y) => {
-                let (a, b) = y.split_at_mut(mid);
-                (Self::Bf16(a), Self::Bf16(b))
-            }
+            Self::F32(y) => both(y, mid, Self::F32),
+            Self::F16(y) => both(y, mid, Self::F16),
+            Self::Bf16(y) => both(y, mid, Self::Bf16),
         }
     }
 
@@ -118,25 +109,15 @@ impl<'a> Output<'a> {
 
     /// `x` = the elements of `range`, in f32.
     fn widen_into(&self, range: Range<usize>, x: &mut [f32]) {
-        vectorised(
-            #[inline(always)]
-            || match self {
-                Self::F32(y) => x.copy_from_slice(&y[range.clone()]),
-                Self::F16(y) => widen(&y[range.clone()], x),
-                Self::Bf16(y) => widen(&y[range.clone()], x),
-            },
-        );
+        vectorised(inlined!(|| of_any_type!(self, y => widen(&y[range.clone()], x))));
     }
 
     fn keep(&mut self, range: Range<usize>, buffer: &[f32]) {
-        vectorised(
-            #[inline(always)]
-            || match self {
-                Self::F32(_) => {}
-                Self::F16(y) => narrow(&buffer[..range.len()], &mut y[range.clone()]),
-                Self::Bf16(y) => narrow(&buffer[..range.len()], &mut y[range.clone()]),
-            },
-        );
+        vectorised(inlined!(|| match self {
+            Self::F32(_) => {}
+            Self::F16(y) => narrow(&buffer[..range.len()], &mut y[range.clone()]),
+            Self::Bf16(y) => narrow(&buffer[..range.len()], &mut y[range.clone()]),
+        }));
     }
 }
 
@@ -220,10 +201,7 @@ impl Job<'_> {
                     _ => &[],
                 };
                 results[0].copy_from_slice(value);
-                vectorised(
-                    #[inline(always)]
-                    || form.run(further, drawn, start + range.start, results[0]),
-                );
+                vectorised(inlined!(|| form.run(further, drawn, start + range.start, results[0])));
             }
             _ => self.evaluator.run_block(&operands[..self.inputs.len()], &mut results[..n_outputs], scratch),
         }

@@ -10,24 +10,17 @@ use crate::expr::wgsl::{self, Lanes};
 use crate::map::layout::Layout;
 use crate::map::map::{Map, OUTPUTS};
 use crate::random::draws::DRAWS;
-use crate::shader::dispatch::{Dispatch, fold_workgroups};
+use crate::shader::dispatch::Dispatch;
 use crate::shader::module::{Module, Part};
 use crate::storage::stored_types::CONVERSIONS;
-
-/// Invocations of a workgroup.
-pub(crate) const WORKGROUP: usize = 64;
 
 /// The dispatch of a map with these arguments; with `in_place`, the dispatch of one whose output replaces that input.
 pub(crate) fn dispatch(map: &Map, args: &[Arg], layout: &Layout, in_place: Option<usize>) -> Result<Dispatch, Error> {
     let module = MapModule { map, loads: Loads { inputs: &map.inputs, layout, lanes: lanes(map, layout), in_place } };
     let n_invocations = map.len().div_ceil(module.loads.lanes.count());
-    let workgroups = fold_workgroups("map", n_invocations.div_ceil(WORKGROUP))?;
     let outputs = OUTPUTS.iter().zip(&map.outputs).map(|(name, output)| binding(name, output.dtype, module.loads.in_fours()));
-    Dispatch::new("kernels.map", module.module(), workgroups).constants(module.constants()).bind(
-        args,
-        module.loads.bindings(),
-        outputs,
-    )
+    let dispatch = Dispatch::elementwise("map", "kernels.map", module.module(), n_invocations)?;
+    dispatch.constants(module.constants()).bind(args, module.loads.bindings(), outputs)
 }
 
 /// Four elements per invocation if that leaves no remainder in any argument; else two if outputs are stored in 16 bits, since two
@@ -47,10 +40,9 @@ fn lanes(map: &Map, layout: &Layout) -> Lanes {
 /// The head comment of the part with the main function.
 const HEAD: &str = "// y[i] = expr(x0[i], x1[i], ...), a few elements per invocation; inputs are broadcast. Twin: elementwise/map_cpu.rs. Bound by bytes.\n";
 
-/// The part that declares the number of invocations of a workgroup, and constants whose values a dispatch has.
+/// The part that declares constants whose values a dispatch has.
 pub(crate) fn constants_part(constants: &[(&'static str, f64)]) -> Part {
-    let declared = constants.iter().map(|(name, _)| format!("override {name}: u32;\n"));
-    Part::own("constants", std::iter::once(format!("const WG: u32 = {WORKGROUP}u;\n")).chain(declared).collect::<String>())
+    Part::own("constants", constants.iter().map(|(name, _)| format!("override {name}: u32;\n")).collect::<String>())
 }
 
 struct MapModule<'a> {
@@ -90,15 +82,9 @@ impl MapModule<'_> {
     }
 
     fn main(&self, text: &mut String) {
-        text.push_str(
-            "@compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
-    let i = (group.y * groups.x + group.x) * WG + lane;
-",
-        );
         // Without a constant if none is needed: maps of any length then share a pipeline.
         let n = if self.loads.lanes == Lanes::Two { "(N_ELEMENTS + 1u) / 2u" } else { "arrayLength(&y0)" };
-        let _ = writeln!(text, "    if i >= {n} {{\n        return;\n    }}");
+        let _ = writeln!(text, "fn element(i: u32) {{\n    if i >= {n} {{\n        return;\n    }}");
         let e = if self.loads.lanes == Lanes::Two { "2u * i" } else { "i" };
         let _ = writeln!(text, "    let e = {e};");
         for input in 0..self.map.inputs.len() {

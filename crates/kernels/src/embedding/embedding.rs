@@ -9,7 +9,7 @@ use crate::kernel::twin::TwinArgs;
 use crate::shader::binding::Binding;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::module;
-use crate::shader::param::Param;
+use crate::sizes::check_size;
 
 /// Looks up the row of a table for each code: `y[i, c] = weight[index[i, index_col], c]`.
 ///
@@ -36,18 +36,14 @@ pub struct Embedding {
 }
 
 impl Embedding {
-    fn params(&self) -> [(&'static str, Param); 5] {
+    fn params(&self) -> [(&'static str, usize); 5] {
         let Self { n, n_entries, dim, n_index_cols, index_col } = *self;
-        let sizes = [("n", n), ("n_entries", n_entries), ("dim", dim), ("n_index_cols", n_index_cols), ("index_col", index_col)];
-        sizes.map(|(name, size)| (name, size.into()))
+        [("n", n), ("n_entries", n_entries), ("dim", dim), ("n_index_cols", n_index_cols), ("index_col", index_col)]
     }
 
     fn check_for(&self, kernel: &impl Kernel) -> Result<(), Error> {
-        if self.index_col >= self.n_index_cols {
-            let expected = "a column of `index`";
-            return Err(Error::Size { kernel: kernel.name(), size: "index_col", found: self.index_col, expected });
-        }
-        let Self { n, n_entries, dim, n_index_cols, .. } = *self;
+        let Self { n, n_entries, dim, n_index_cols, index_col } = *self;
+        check_size(kernel.name(), ("index_col", index_col), index_col < n_index_cols, "a column of `index`")?;
         check_sizes(kernel, &[("n", n), ("n_entries", n_entries), ("dim", dim), ("n_index_cols", n_index_cols)])
     }
 
@@ -128,9 +124,9 @@ impl EmbeddingGrad {
         self.forward.n_entries <= MOST_IN_PARTS
     }
 
-    fn params(&self) -> impl Iterator<Item = (&'static str, Param)> {
+    fn params(&self) -> impl Iterator<Item = (&'static str, usize)> {
         let padding = self.padding.unwrap_or(NONE as usize);
-        self.forward.params().into_iter().chain([("padding", padding.into()), ("n_parts", self.n_parts().into())])
+        self.forward.params().into_iter().chain([("padding", padding), ("n_parts", self.n_parts())])
     }
 }
 
@@ -155,9 +151,9 @@ impl Kernel for EmbeddingGrad {
     }
 
     fn check(&self) -> Result<(), Error> {
-        if let Some(found) = self.padding.filter(|&padding| padding >= self.forward.n_entries) {
-            return Err(Error::Size { kernel: self.name(), size: "padding", found, expected: "an entry of the table" });
-        }
+        let padding = self.padding.unwrap_or(0);
+        let is_valid = self.padding.is_none() || padding < self.forward.n_entries;
+        check_size(self.name(), ("padding", padding), is_valid, "an entry of the table")?;
         self.forward.check_for(self)
     }
 

@@ -7,9 +7,7 @@ use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::kernel::{Cost, Kernel};
 use crate::kernel::twin::TwinArgs;
 use crate::shader::dispatch::Dispatch;
-use crate::shader::module::Part;
-use crate::shader::module::{module, part};
-use crate::shader::param::Param;
+use crate::shader::module::{Part, module, part};
 
 /// Picks elements along the middle one of three dimensions: `y[o, k, i] = x[o, index[o, k, i], i]`, or `x[o, index[k], i]` with a
 /// [shared](GatherIndex::Shared) index.
@@ -73,8 +71,8 @@ impl Gather {
         }
     }
 
-    fn params(&self) -> [(&'static str, Param); 3] {
-        [("n_x", self.n_x.into()), ("n", self.n.into()), ("n_inner", self.n_inner.into())]
+    fn params(&self) -> [(&'static str, usize); 3] {
+        [("n_x", self.n_x), ("n", self.n), ("n_inner", self.n_inner)]
     }
 }
 

@@ -74,16 +74,6 @@ impl Activation {
         Self { forward, from_output }
     }
 
-    /// [`Expr::elu`]. Its derivative needs the input: far below 0, rounding leaves few digits of it in the output.
-    pub fn elu(alpha: f32) -> Self {
-        Self { forward: Expr::input(0).elu(alpha), from_output: None }
-    }
-
-    /// [`Expr::selu`]. Its derivative needs the input, as that of [`elu`](Self::elu) does.
-    pub fn selu() -> Self {
-        Self { forward: Expr::input(0).selu(), from_output: None }
-    }
-
     /// [`Expr::celu`]. Has a derivative from the output for a positive `alpha`, as PyTorch's `celu_` has: within a rounding of
     /// the output of it, so without relative accuracy far below 0. For that, set [`from_output`](Self::from_output) to `None`.
     pub fn celu(alpha: f32) -> Self {
@@ -104,31 +94,37 @@ impl Activation {
         let y = Expr::input(0);
         Self::with_slope_from_output(y.sigmoid(), &y * (1.0 - &y))
     }
+}
 
+/// Activations whose derivative needs the input.
+macro_rules! from_input {
+    ($($(#[$doc:meta])* $name:ident($($setting:ident)?);)*) => {
+        impl Activation {
+            $(
+                $(#[$doc])*
+                pub fn $name($($setting: f32)?) -> Self {
+                    Self { forward: Expr::input(0).$name($($setting)?), from_output: None }
+                }
+            )*
+        }
+    };
+}
+
+from_input! {
+    /// [`Expr::elu`]. Its derivative needs the input: far below 0, rounding leaves few digits of it in the output.
+    elu(alpha);
+    /// [`Expr::selu`]. Its derivative needs the input, as that of [`elu`](Self::elu) does.
+    selu();
     /// [`Expr::gelu`].
-    pub fn gelu() -> Self {
-        Self { forward: Expr::input(0).gelu(), from_output: None }
-    }
-
+    gelu();
     /// [`Expr::gelu_tanh`].
-    pub fn gelu_tanh() -> Self {
-        Self { forward: Expr::input(0).gelu_tanh(), from_output: None }
-    }
-
+    gelu_tanh();
     /// [`Expr::silu`].
-    pub fn silu() -> Self {
-        Self { forward: Expr::input(0).silu(), from_output: None }
-    }
-
+    silu();
     /// [`Expr::mish`].
-    pub fn mish() -> Self {
-        Self { forward: Expr::input(0).mish(), from_output: None }
-    }
-
+    mish();
     /// [`Expr::softplus`].
-    pub fn softplus() -> Self {
-        Self { forward: Expr::input(0).softplus(), from_output: None }
-    }
+    softplus();
 }
 
 impl Default for Activation {

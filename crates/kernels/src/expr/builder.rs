@@ -12,19 +12,11 @@ use crate::sizes::in_u32;
 /// A growing list of operations. Each operation comes after its arguments, and occurs once.
 #[derive(Debug, Default)]
 pub(crate) struct Builder {
-    ops: Vec<Op>,
+    pub(super) ops: Vec<Op>,
     known: HashMap<Op, Id>,
 }
 
 impl Builder {
-    pub(crate) fn into_ops(self) -> Vec<Op> {
-        self.ops
-    }
-
-    pub(crate) fn ops(&self) -> &[Op] {
-        &self.ops
-    }
-
     /// Adds `op` unchanged, unless it exists.
     fn insert(&mut self, op: Op) -> Id {
         if let Some(&id) = self.known.get(&op) {

@@ -8,6 +8,7 @@ use super::loops::*;
 use super::op::Binary;
 use super::tape::{Action, Instruction, Source, Target};
 use super::unary::{Unary, WithFunction};
+use crate::vectorised::inlined;
 
 /// Vectors of a tile: enough independent results of one operation to hide its latency, and few enough for the registers.
 const TILE: usize = 4;
@@ -120,7 +121,7 @@ impl<'a> WithSimd for Tiles<'a, '_> {
                 let values = |x: &'a [f32]| S::as_simd_f32s(&x[..n]).0;
                 *argument = match source {
                     Source::Slot(slot) if Some(slot) == handed_on => Argument::Result,
-                    Source::Slot(slot) => Argument::Vectors(values(slots[slot].values())),
+                    Source::Slot(slot) => Argument::Vectors(values(&slots[slot].0)),
                     Source::Constant(value) => Argument::One(value),
                     Source::Input(i) => match inputs[i] {
                         Operand::Slice(x) => Argument::Vectors(values(x)),
@@ -179,11 +180,7 @@ impl<V: Copy> Step<'_, V> {
         }
         let mut y = results;
         for i in 0..TILE {
-            y[i] = F::call(
-                simd,
-                #[inline(always)]
-                |k| x[k][i],
-            );
+            y[i] = F::call(simd, inlined!(|k| x[k][i]));
         }
         y
     }

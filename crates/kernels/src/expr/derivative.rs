@@ -56,9 +56,7 @@ impl Expr {
         let slope = slopes.last().copied().flatten().unwrap_or_else(|| builder.constant(0.0));
         builder.finish(slope)
     }
-}
 
-impl Expr {
     /// This derivative times a gradient, as a backward pass needs it: where the derivative is the constant 0, like that of a ReLU
     /// below 0, the result is 0, even if the gradient is infinite or NaN.
     ///

@@ -6,12 +6,11 @@ use std::ops::Range;
 
 use pulp::{Arch, Simd, WithSimd};
 
-use super::Expr;
 use super::chains::{Chain, Tiles, in_tiles};
-use super::loops::{run_binary, run_choose, run_copy, run_gelu_slope};
+use super::loops::{GeluSlope, run_binary, run_choose, run_copy, unary};
 use super::tape::{Action, Source, Tape, Target};
 use super::unary::Unary;
-use super::vector;
+use super::{Expr, vector};
 use crate::aligned::AlignedFloats;
 
 /// Elements of a block. One chain after another processes it, so it must stay in the L1 cache with all slots; but each chain of a
@@ -76,7 +75,7 @@ pub(crate) struct Scratch {
 
 /// An intermediate value of each element of a block.
 #[derive(Debug)]
-pub(super) struct Slot(AlignedFloats);
+pub(super) struct Slot(pub(super) AlignedFloats);
 
 thread_local! {
     /// The slots of [`Evaluator::run_in_place`] between calls, and one for the old values.
@@ -86,10 +85,6 @@ thread_local! {
 impl Slot {
     fn new() -> Self {
         Self(AlignedFloats::new(BLOCK_LEN))
-    }
-
-    pub(super) fn values(&self) -> &[f32] {
-        &self.0
     }
 }
 
@@ -354,13 +349,13 @@ fn run<S: Simd>(simd: S, action: Action, inputs: &[Operand<'_>], start: usize, s
     let n = y.len();
     let operand = |source: Source| match source {
         Source::Input(i) => inputs[i].slice(start..start + n),
-        Source::Slot(i) => Operand::Slice(&slots[i].values()[..n]),
+        Source::Slot(i) => Operand::Slice(&slots[i].0[..n]),
         Source::Constant(value) => Operand::Splat(value),
     };
     match action {
         Action::Copy(a) => run_copy(operand(a), y),
         Action::Unary(kind, a) => kind.run(simd, operand(a), y),
-        Action::GeluSlope(a) => run_gelu_slope(simd, operand(a), y),
+        Action::GeluSlope(a) => unary::<S, GeluSlope>(simd, operand(a), y),
         Action::Binary(kind, a, b) => run_binary(simd, kind, operand(a), operand(b), y),
         Action::Choose(kind, [a, b, c, d]) => run_choose(simd, kind, [operand(a), operand(b), operand(c), operand(d)], y),
     }

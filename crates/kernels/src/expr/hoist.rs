@@ -28,7 +28,7 @@ impl Hoisted {
 pub(crate) fn hoist(exprs: &[Expr], is_fixed: &[bool]) -> Option<Hoisted> {
     let mut all = Builder::default();
     let results: Vec<Id> = exprs.iter().map(|expr| all.import(expr)).collect();
-    let ops = all.ops();
+    let ops = &all.ops;
     let mut varies: Vec<bool> = Vec::with_capacity(ops.len());
     for op in ops {
         varies.push(match op {

@@ -8,17 +8,13 @@ use pulp::{Simd, WithSimd};
 use super::evaluate::Operand;
 use super::op::Binary;
 use super::vector;
+use crate::vectorised::inlined;
 
 pub(super) fn run_copy(a: Operand<'_>, y: &mut [f32]) {
     match a {
         Operand::Slice(values) => y.copy_from_slice(values),
         Operand::Splat(value) => y.fill(value),
     }
-}
-
-#[inline(always)]
-pub(super) fn run_gelu_slope<S: Simd>(simd: S, a: Operand<'_>, y: &mut [f32]) {
-    unary::<S, GeluSlope>(simd, a, y);
 }
 
 #[inline(always)]
@@ -187,20 +183,15 @@ impl<F: Function, const N: usize, const SPLAT: u32> WithSimd for Loop<'_, F, N, 
         for (i, y) in y_vectors.iter_mut().enumerate() {
             *y = F::call(
                 simd,
-                #[inline(always)]
-                |k| match SPLAT {
+                inlined!(|k| match SPLAT {
                     ANY => vectors[k][i & masks[k]],
                     _ if SPLAT >> k & 1 == 1 => splats[k],
                     _ => vectors[k][i],
-                },
+                }),
             );
         }
         if !y_rest.is_empty() {
-            let value = F::call(
-                simd,
-                #[inline(always)]
-                |k| rest[k],
-            );
+            let value = F::call(simd, inlined!(|k| rest[k]));
             simd.partial_store_f32s(y_rest, value);
         }
     }

@@ -5,7 +5,6 @@ use std::ops;
 use super::Expr;
 use super::builder::Builder;
 use super::op::Binary;
-use super::unary::Unary;
 
 impl From<f32> for Expr {
     fn from(value: f32) -> Self {
@@ -20,51 +19,37 @@ impl From<&Self> for Expr {
 }
 
 macro_rules! operator {
-    ($trait:ident, $method:ident) => {
-        impl<T: Into<Expr>> ops::$trait<T> for Expr {
-            type Output = Expr;
+    ($trait:ident, $method:ident, $($expr:ty),*) => {
+        $(
+            impl<T: Into<Expr>> ops::$trait<T> for $expr {
+                type Output = Expr;
 
-            fn $method(self, other: T) -> Expr {
-                self.binary(Binary::$trait, &other.into())
+                fn $method(self, other: T) -> Expr {
+                    self.binary(Binary::$trait, &other.into())
+                }
             }
-        }
 
-        impl<T: Into<Expr>> ops::$trait<T> for &Expr {
-            type Output = Expr;
+            impl ops::$trait<$expr> for f32 {
+                type Output = Expr;
 
-            fn $method(self, other: T) -> Expr {
-                self.binary(Binary::$trait, &other.into())
+                fn $method(self, other: $expr) -> Expr {
+                    Expr::constant(self).binary(Binary::$trait, &other)
+                }
             }
-        }
-
-        impl ops::$trait<Expr> for f32 {
-            type Output = Expr;
-
-            fn $method(self, other: Expr) -> Expr {
-                Expr::constant(self).binary(Binary::$trait, &other)
-            }
-        }
-
-        impl ops::$trait<&Expr> for f32 {
-            type Output = Expr;
-
-            fn $method(self, other: &Expr) -> Expr {
-                Expr::constant(self).binary(Binary::$trait, other)
-            }
-        }
+        )*
     };
 }
 
-operator!(Add, add);
-operator!(Sub, sub);
-operator!(Mul, mul);
-operator!(Div, div);
+operator!(Add, add, Expr, &Expr);
+operator!(Sub, sub, Expr, &Expr);
+operator!(Mul, mul, Expr, &Expr);
+operator!(Div, div, Expr, &Expr);
 
 impl ops::Neg for Expr {
     type Output = Self;
 
     fn neg(self) -> Self {
-        self.unary(Unary::Neg)
+        self.negated()
     }
 }
 
@@ -72,98 +57,12 @@ impl ops::Neg for &Expr {
     type Output = Expr;
 
     fn neg(self) -> Expr {
-        self.unary(Unary::Neg)
+        self.negated()
     }
 }
 
 /// Functions. [The module](super) states their errors.
 impl Expr {
-    /// `|x|`.
-    pub fn abs(&self) -> Self {
-        self.unary(Unary::Abs)
-    }
-
-    /// 1 above zero, -1 below, 0 for zero and NaN.
-    pub fn sign(&self) -> Self {
-        self.unary(Unary::Sign)
-    }
-
-    /// `e^x`.
-    pub fn exp(&self) -> Self {
-        self.unary(Unary::Exp)
-    }
-
-    /// `e^x - 1`, accurate for small `x` too.
-    pub fn expm1(&self) -> Self {
-        self.unary(Unary::Expm1)
-    }
-
-    /// The natural logarithm: -∞ for zero, NaN below.
-    pub fn log(&self) -> Self {
-        self.unary(Unary::Log)
-    }
-
-    /// `log(1 + x)`, accurate for small `x` too.
-    pub fn log1p(&self) -> Self {
-        self.unary(Unary::Log1p)
-    }
-
-    /// The square root; NaN below zero.
-    pub fn sqrt(&self) -> Self {
-        self.unary(Unary::Sqrt)
-    }
-
-    /// `1 / sqrt(x)`.
-    pub fn rsqrt(&self) -> Self {
-        self.unary(Unary::Rsqrt)
-    }
-
-    /// `1 / x`.
-    pub fn recip(&self) -> Self {
-        self.unary(Unary::Recip)
-    }
-
-    /// The hyperbolic tangent.
-    pub fn tanh(&self) -> Self {
-        self.unary(Unary::Tanh)
-    }
-
-    /// `1 / (1 + e^-x)`.
-    pub fn sigmoid(&self) -> Self {
-        self.unary(Unary::Sigmoid)
-    }
-
-    /// The error function.
-    pub fn erf(&self) -> Self {
-        self.unary(Unary::Erf)
-    }
-
-    /// The distribution function of the standard normal distribution, `(1 + erf(x / √2)) / 2`: within 2⁻²³ of it, so without
-    /// relative accuracy where it is small.
-    pub(super) fn normal_cdf(&self) -> Self {
-        self.unary(Unary::NormalCdf)
-    }
-
-    /// The sine of radians.
-    pub fn sin(&self) -> Self {
-        self.unary(Unary::Sin)
-    }
-
-    /// The cosine of radians.
-    pub fn cos(&self) -> Self {
-        self.unary(Unary::Cos)
-    }
-
-    /// The largest integer not above `x`.
-    pub fn floor(&self) -> Self {
-        self.unary(Unary::Floor)
-    }
-
-    /// 1, or 0 if `x` is infinite or NaN.
-    pub fn is_finite(&self) -> Self {
-        self.unary(Unary::IsFinite)
-    }
-
     /// `x^n` by repeated squaring, of the reciprocal for a negative `n`. 1 for `n = 0`, even if `x` is NaN.
     pub fn powi(&self, n: i32) -> Self {
         let mut product: Option<Self> = None;

@@ -55,7 +55,7 @@ impl Tape {
     pub(super) fn new(exprs: &[Expr]) -> Self {
         let mut builder = Builder::default();
         let results: Vec<Id> = exprs.iter().map(|expr| builder.import(expr)).collect();
-        let (ops, results) = needed(&builder.into_ops(), &results);
+        let (ops, results) = needed(&builder.ops, &results);
         Allocation::new(&ops, &results).into_tape(&ops, &results)
     }
 

@@ -1,5 +1,5 @@
-//! The functions of one argument, each in one row: its name in formulas, its WGSL, its value, its derivative. Their errors are
-//! stated by [the module](super).
+//! The functions of one argument, each in one row: its name in formulas, which is that of its method, its WGSL, its value, its
+//! derivative. Their errors are stated by [the module](super).
 
 use std::fmt;
 
@@ -10,19 +10,29 @@ use super::derivative::{NORMAL_DENSITY_AT_0, times};
 use super::evaluate::Operand;
 use super::loops::{Function, replace_large, unary};
 use super::op::{Binary, Id};
-use super::vector;
+use super::{Expr, vector};
 
 /// The functions. Values are those over a vector `x(0)`; derivatives are expressions of the argument `x` and the value `y`, or
 /// `None` if they are zero everywhere.
 macro_rules! functions {
     ($(
         $(#[$doc:meta])*
-        $name:ident $formula:literal, $wgsl:literal, |$simd:ident, $arguments:tt| $value:expr, |$builder:tt, $x:tt, $y:tt| $slope:expr;
+        $vis:vis $name:ident $method:ident, $wgsl:literal, |$simd:ident, $arguments:tt| $value:expr, |$builder:tt, $x:tt, $y:tt| $slope:expr;
     )*) => {
         /// A function of one argument.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub(crate) enum Unary {
-            $($(#[$doc])* $name,)*
+            $($name,)*
+        }
+
+        /// Functions of one argument. [The module](super) states their errors.
+        impl Expr {
+            $(
+                $(#[$doc])*
+                $vis fn $method(&self) -> Self {
+                    self.unary(Unary::$name)
+                }
+            )*
         }
 
         $(
@@ -66,7 +76,7 @@ macro_rules! functions {
         impl fmt::Display for Unary {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(match self {
-                    $(Self::$name => $formula,)*
+                    $(Self::$name => stringify!($method),)*
                 })
             }
         }
@@ -74,63 +84,79 @@ macro_rules! functions {
 }
 
 functions! {
-    Neg "-", "-{}", |simd, x| simd.neg_f32s(x(0)), |b, _, _| Some(b.constant(-1.0));
-    Abs "abs", "abs({})", |simd, x| simd.abs_f32s(x(0)), |b, x, _| Some(b.unary(Unary::Sign, x));
-    Sign "sign", "sign_of({})", |simd, x| vector::sign(simd, x(0)), |_, _, _| None;
-    Exp "exp", "exponential({})", |simd, x| vector::exp(simd, x(0)), |_, _, y| Some(y);
-    Expm1 "expm1", "expm1({})", |simd, x| vector::expm1(simd, x(0)), |b, x, _| {
+    pub(super) Neg negated, "-{}", |simd, x| simd.neg_f32s(x(0)), |b, _, _| Some(b.constant(-1.0));
+    /// `|x|`.
+    pub Abs abs, "abs({})", |simd, x| simd.abs_f32s(x(0)), |b, x, _| Some(b.unary(Unary::Sign, x));
+    /// 1 above zero, -1 below, 0 for zero and NaN.
+    pub Sign sign, "sign_of({})", |simd, x| vector::sign(simd, x(0)), |_, _, _| None;
+    /// `e^x`.
+    pub Exp exp, "exponential({})", |simd, x| vector::exp(simd, x(0)), |_, _, y| Some(y);
+    /// `e^x - 1`, accurate for small `x` too.
+    pub Expm1 expm1, "expm1({})", |simd, x| vector::expm1(simd, x(0)), |b, x, _| {
         // Where `y` is close to -1, `y + 1` has few digits.
         Some(b.unary(Unary::Exp, x))
     };
-    Log "log", "logarithm({})", |simd, x| vector::log(simd, x(0)), |b, x, _| Some(b.unary(Unary::Recip, x));
-    Log1p "log1p", "log1p({})", |simd, x| vector::log1p(simd, x(0)), |b, x, _| {
+    /// The natural logarithm: -∞ for zero, NaN below.
+    pub Log log, "logarithm({})", |simd, x| vector::log(simd, x(0)), |b, x, _| Some(b.unary(Unary::Recip, x));
+    /// `log(1 + x)`, accurate for small `x` too.
+    pub Log1p log1p, "log1p({})", |simd, x| vector::log1p(simd, x(0)), |b, x, _| {
         let one = b.constant(1.0);
         let sum = b.binary(Binary::Add, x, one);
         Some(b.unary(Unary::Recip, sum))
     };
-    Sqrt "sqrt", "sqrt({})", |simd, x| simd.sqrt_f32s(x(0)), |b, _, y| {
+    /// The square root; NaN below zero.
+    pub Sqrt sqrt, "sqrt({})", |simd, x| simd.sqrt_f32s(x(0)), |b, _, y| {
         let half = b.constant(0.5);
         Some(b.binary(Binary::Div, half, y))
     };
-    Rsqrt "rsqrt", "1.0 / sqrt({})", |simd, x| simd.div_f32s(simd.splat_f32s(1.0), simd.sqrt_f32s(x(0))), |b, _, y| {
+    /// `1 / sqrt(x)`.
+    pub Rsqrt rsqrt, "1.0 / sqrt({})", |simd, x| simd.div_f32s(simd.splat_f32s(1.0), simd.sqrt_f32s(x(0))), |b, _, y| {
         let (square, scale) = (times(b, y, y), b.constant(-0.5));
         let cube = times(b, square, y);
         Some(times(b, scale, cube))
     };
-    Recip "recip", "1.0 / {}", |simd, x| simd.div_f32s(simd.splat_f32s(1.0), x(0)), |b, _, y| {
+    /// `1 / x`.
+    pub Recip recip, "1.0 / {}", |simd, x| simd.div_f32s(simd.splat_f32s(1.0), x(0)), |b, _, y| {
         let square = times(b, y, y);
         Some(b.unary(Unary::Neg, square))
     };
-    Tanh "tanh", "hyperbolic_tangent({})", |simd, x| vector::tanh(simd, x(0)), |b, _, y| {
+    /// The hyperbolic tangent.
+    pub Tanh tanh, "hyperbolic_tangent({})", |simd, x| vector::tanh(simd, x(0)), |b, _, y| {
         let (one, square) = (b.constant(1.0), times(b, y, y));
         Some(b.binary(Binary::Sub, one, square))
     };
-    Sigmoid "sigmoid", "sigmoid({})", |simd, x| vector::sigmoid(simd, x(0)), |b, _, y| {
+    /// `1 / (1 + e^-x)`.
+    pub Sigmoid sigmoid, "sigmoid({})", |simd, x| vector::sigmoid(simd, x(0)), |b, _, y| {
         let one = b.constant(1.0);
         let rest = b.binary(Binary::Sub, one, y);
         Some(times(b, y, rest))
     };
-    Erf "erf", "error_function({})", |simd, x| vector::erf(simd, x(0)), |b, x, _| {
+    /// The error function.
+    pub Erf erf, "error_function({})", |simd, x| vector::erf(simd, x(0)), |b, x, _| {
         let (square, scale) = (times(b, x, x), b.constant(std::f32::consts::FRAC_2_SQRT_PI));
         let exponent = b.unary(Unary::Neg, square);
         let bell = b.unary(Unary::Exp, exponent);
         Some(times(b, scale, bell))
     };
-    /// The distribution function of the standard normal distribution.
-    NormalCdf "normal_cdf", "normal_cdf({})", |simd, x| vector::normal_cdf(simd, x(0)), |b, x, _| {
+    /// The distribution function of the standard normal distribution, `(1 + erf(x / √2)) / 2`: within 2⁻²³ of it, so without
+    /// relative accuracy where it is small.
+    pub(super) NormalCdf normal_cdf, "normal_cdf({})", |simd, x| vector::normal_cdf(simd, x(0)), |b, x, _| {
         let (square, minus_half) = (times(b, x, x), b.constant(-0.5));
         let exponent = times(b, minus_half, square);
         let (bell, scale) = (b.unary(Unary::Exp, exponent), b.constant(NORMAL_DENSITY_AT_0));
         Some(times(b, scale, bell))
     };
-    Sin "sin", "sine({})", |simd, x| vector::sin(simd, x(0)), |b, x, _| Some(b.unary(Unary::Cos, x));
-    Cos "cos", "cosine({})", |simd, x| vector::cos(simd, x(0)), |b, x, _| {
+    /// The sine of radians.
+    pub Sin sin, "sine({})", |simd, x| vector::sin(simd, x(0)), |b, x, _| Some(b.unary(Unary::Cos, x));
+    /// The cosine of radians.
+    pub Cos cos, "cosine({})", |simd, x| vector::cos(simd, x(0)), |b, x, _| {
         let sin = b.unary(Unary::Sin, x);
         Some(b.unary(Unary::Neg, sin))
     };
-    Floor "floor", "floor({})", |simd, x| vector::floor(simd, x(0)), |_, _, _| None;
-    /// 1 or 0.
-    IsFinite "is_finite", "is_finite({})", |simd, x| vector::is_finite(simd, x(0)), |_, _, _| None;
+    /// The largest integer not above `x`.
+    pub Floor floor, "floor({})", |simd, x| vector::floor(simd, x(0)), |_, _, _| None;
+    /// 1, or 0 if `x` is infinite or NaN.
+    pub IsFinite is_finite, "is_finite({})", |simd, x| vector::is_finite(simd, x(0)), |_, _, _| None;
 }
 
 /// Something that is done with a function over vectors, such as to compute all values of a slice.

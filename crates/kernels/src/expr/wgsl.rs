@@ -21,8 +21,7 @@ use std::fmt::Write;
 
 use super::Expr;
 use super::op::{Binary, Id, Op};
-use crate::shader::module::Part;
-use crate::shader::module::part;
+use crate::shader::module::{Part, part};
 use crate::sizes::in_u32;
 
 /// How many numbers an invocation computes at a time.

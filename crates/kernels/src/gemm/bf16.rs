@@ -409,6 +409,21 @@ mod x86 {
                 }
             };
         }
+        // Moves those that are computed.
+        macro_rules! transfer_all {
+            ($left:literal $right:literal $left_below:literal $right_below:literal) => {
+                transfer!($left, y_above);
+                if two_cols {
+                    transfer!($right, y_above);
+                }
+                if two_rows {
+                    transfer!($left_below, y_below);
+                }
+                if two_rows && two_cols {
+                    transfer!($right_below, y_below);
+                }
+            };
+        }
         // Adds the products of all K indices, by the instructions for one step.
         macro_rules! add_products {
             ($($instruction:literal)+) => {
@@ -444,16 +459,10 @@ mod x86 {
         }
 
         if adds {
-            transfer!("tileloadd tmm0, [{at} + {stride}*1]", y_above);
-            if two_cols {
-                transfer!("tileloadd tmm1, [{at} + {stride}*1 + 64]", y_above);
-            }
-            if two_rows {
-                transfer!("tileloadd tmm2, [{at} + {stride}*1]", y_below);
-            }
-            if two_rows && two_cols {
-                transfer!("tileloadd tmm3, [{at} + {stride}*1 + 64]", y_below);
-            }
+            transfer_all!(
+                "tileloadd tmm0, [{at} + {stride}*1]" "tileloadd tmm1, [{at} + {stride}*1 + 64]"
+                "tileloadd tmm2, [{at} + {stride}*1]" "tileloadd tmm3, [{at} + {stride}*1 + 64]"
+            );
         } else {
             // SAFETY: no tile register is used by compiled code.
             unsafe {
@@ -495,16 +504,10 @@ mod x86 {
                 "tdpbf16ps tmm0, tmm4, tmm6"
             ),
         }
-        transfer!("tilestored [{at} + {stride}*1], tmm0", y_above);
-        if two_cols {
-            transfer!("tilestored [{at} + {stride}*1 + 64], tmm1", y_above);
-        }
-        if two_rows {
-            transfer!("tilestored [{at} + {stride}*1], tmm2", y_below);
-        }
-        if two_rows && two_cols {
-            transfer!("tilestored [{at} + {stride}*1 + 64], tmm3", y_below);
-        }
+        transfer_all!(
+            "tilestored [{at} + {stride}*1], tmm0" "tilestored [{at} + {stride}*1 + 64], tmm1"
+            "tilestored [{at} + {stride}*1], tmm2" "tilestored [{at} + {stride}*1 + 64], tmm3"
+        );
     }
 
     /// Rows whose sums are in registers at a time.

@@ -11,12 +11,12 @@ use std::ops::Range;
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
-use crate::cpu::blocks::cut;
+use crate::cpu::blocks::{Threads, cut, each_chunk};
 use crate::cpu::room::with_room;
 use crate::cpu::team::OnTeam;
 use crate::cpu::transpose::transpose_rows;
-use crate::cpu::vectorised::vectorised;
 use crate::gemm::transpose::Transpose;
+use crate::vectorised::{inlined, vectorised};
 
 /// A matrix operand with strides: element `(row, col)` is `data[row * row_stride + col * col_stride]`.
 #[derive(Clone, Copy)]
@@ -113,16 +113,13 @@ unsafe fn each_tile(
         // SAFETY: no other thread has this tile.
         unsafe { packed.multiply(y, (rows, cols), onto) };
         let Some(finish) = finish else { return };
-        vectorised(
-            #[inline(always)]
-            || {
-                for row in rows.clone() {
-                    // SAFETY: as above; one row of the tile is contiguous, and its product is complete.
-                    let line = unsafe { std::slice::from_raw_parts_mut(y.at(row * n + cols.start), cols.len()) };
-                    finish(row, cols.clone(), line);
-                }
-            },
-        );
+        vectorised(inlined!(|| {
+            for row in rows.clone() {
+                // SAFETY: as above; one row of the tile is contiguous, and its product is complete.
+                let line = unsafe { std::slice::from_raw_parts_mut(y.at(row * n + cols.start), cols.len()) };
+                finish(row, cols.clone(), line);
+            }
+        }));
     };
     match tiles {
         [tile] => run(tile),
@@ -223,13 +220,6 @@ struct Side<'a> {
     y_stride: usize,
 }
 
-/// Which threads pack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Threads {
-    One,
-    All,
-}
-
 impl<'a> Side<'a> {
     /// Of `a`, for a result of `n` columns.
     const fn rows(a: Operand<'a>, n: usize) -> Self {
@@ -249,7 +239,7 @@ impl<'a> Side<'a> {
     /// Packs it in panels: element `(i, k)` of panel `p` is at `k * width + i`, and 0 beyond the end.
     fn pack(&self, width: usize, depth: &Range<usize>, threads: Threads, panels: &mut [f32]) {
         let panel_len = width * depth.len();
-        let pack = |(p, panel): (usize, &mut [f32])| {
+        let pack = |p: usize, panel: &mut [f32]| {
             let first = p * width;
             let n = width.min(self.len - first);
             let data = &self.data[first * self.stride + depth.start * self.k_stride..];
@@ -281,11 +271,7 @@ impl<'a> Side<'a> {
         };
         /// The number of floats below which using other threads takes longer than packing.
         const SERIAL_LEN: usize = 64 * 1024;
-        if threads == Threads::One || panels.len() < SERIAL_LEN {
-            panels.chunks_exact_mut(panel_len).enumerate().for_each(pack);
-        } else {
-            panels.par_chunks_exact_mut(panel_len).enumerate().for_each_on_team(pack);
-        }
+        each_chunk(threads.and(Threads::for_work(panels.len(), SERIAL_LEN)), panel_len, panels, pack);
     }
 }
 
@@ -514,10 +500,7 @@ struct Place {
 #[inline(always)]
 fn lines<S: Simd, const R: usize>(simd: S, data: &[f32], stride: usize, panel: &[[S::f32s; 2]]) -> [[S::f32s; 2]; R] {
     let k = panel.len();
-    let lines: [&[f32]; R] = from_fn(
-        #[inline(always)]
-        |r| &data[r * stride..][..k],
-    );
+    let lines: [&[f32]; R] = from_fn(inlined!(|r| &data[r * stride..][..k]));
     let mut sums = [[simd.splat_f32s(0.0); 2]; R];
     for i in 0..k {
         let [b0, b1] = panel[i];

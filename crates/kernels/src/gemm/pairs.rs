@@ -11,14 +11,13 @@ use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut, pod_align_to_mut};
 use half::bf16;
-use rayon::prelude::*;
 
 use super::bf16::{Bf16Instructions, HEIGHT, LANES, Lines, PairLine, Panel, STEP, Step, Sums, TILE_LINES, WIDTH};
+use crate::cpu::blocks::{Threads, each_chunk};
 use crate::cpu::room::with_room;
-use crate::cpu::team::OnTeam;
 use crate::cpu::transpose::{Word, transpose_rows};
-use crate::cpu::vectorised::vectorised;
-use crate::gemm::gemm::{Onto, Threads};
+use crate::gemm::gemm::Onto;
+use crate::vectorised::{inlined, vectorised};
 
 /// K indices that are multiplied at a time, so that the rows of a block and a panel stay in the first-level cache.
 pub(crate) const DEPTH: usize = 512;
@@ -92,15 +91,11 @@ fn each_step<T: Send>(
     len: usize,
     pack: impl Fn(Range<usize>, &mut [T]) + Sync,
 ) {
-    let pack = |(i, packed): (usize, &mut [T])| {
+    let threads = threads.and(Threads::for_work(n * depth.len(), SERIAL_LEN));
+    each_chunk(threads, len, packed, |i, packed| {
         let start = depth.start + i * STEP;
         pack(start..(start + STEP).min(depth.end), packed);
-    };
-    if threads == Threads::One || n * depth.len() < SERIAL_LEN {
-        packed.chunks_exact_mut(len).enumerate().for_each(pack);
-    } else {
-        packed.par_chunks_exact_mut(len).enumerate().for_each_on_team(pack);
-    }
+    });
 }
 
 /// Calls `f` with several right sides, packed panel by panel, so that products can begin at any pair of K indices.
@@ -112,17 +107,13 @@ pub(crate) fn with_each<R>(sides: &[Side<'_>], threads: Threads, f: impl FnOnce(
             let (lines, others) = rest.split_at_mut(n_lines(side));
             rest = others;
             let (n, n_pairs, segment) = (side.b.n, side.n_pairs(), side.segment());
-            let pack = |(p, panel): (usize, &mut [PairLine])| {
+            let threads = threads.and(Threads::for_work(n * side.depth.len(), SERIAL_LEN));
+            each_chunk(threads, n_pairs.max(1), &mut *lines, |p, panel| {
                 for (s, panel) in panel.chunks_exact_mut(n_pairs / side.n_segments).enumerate() {
                     let start = side.depth.start + s * segment;
                     side.b.pack_panel(p * WIDTH, &(start..start + segment), panel);
                 }
-            };
-            if threads == Threads::One || n * side.depth.len() < SERIAL_LEN {
-                lines.chunks_exact_mut(n_pairs.max(1)).enumerate().for_each(pack);
-            } else {
-                lines.par_chunks_exact_mut(n_pairs).enumerate().for_each_on_team(pack);
-            }
+            });
             panels.push(Panels { lines, n, panel_stride: n_pairs, tile_stride: TILE_LINES, first: 0 });
         }
         f(&panels)
@@ -171,20 +162,17 @@ impl Stored<'_> {
         panel[depth.len() / 2..].fill(PairLine::zeroed());
         if self.k_is_outer {
             let lines = &self.data[depth.start * self.stride + first..];
-            vectorised(
-                #[inline(always)]
-                || {
-                    for (pair, PairLine(line)) in panel[..depth.len().div_ceil(2)].iter_mut().enumerate() {
-                        let low = &lines[2 * pair * self.stride..];
-                        let high = if 2 * pair + 1 < depth.len() { &lines[(2 * pair + 1) * self.stride..] } else { &[] };
-                        if n == LANES {
-                            interleave_half(low, high, &mut line[..n]);
-                        } else {
-                            interleave(low, high, &mut line[..n]);
-                        }
+            vectorised(inlined!(|| {
+                for (pair, PairLine(line)) in panel[..depth.len().div_ceil(2)].iter_mut().enumerate() {
+                    let low = &lines[2 * pair * self.stride..];
+                    let high = if 2 * pair + 1 < depth.len() { &lines[(2 * pair + 1) * self.stride..] } else { &[] };
+                    if n == LANES {
+                        interleave_half(low, high, &mut line[..n]);
+                    } else {
+                        interleave(low, high, &mut line[..n]);
                     }
-                },
-            );
+                }
+            }));
         } else {
             let lines = &self.data[first * self.stride + depth.start..];
             let n_whole = depth.len() / 2;
@@ -217,22 +205,19 @@ impl Stored<'_> {
         if step.len() < STEP {
             lines.fill(PairLine::zeroed());
         }
-        vectorised(
-            #[inline(always)]
-            || {
-                for pair in 0..step.len().div_ceil(2) {
-                    let [low, high] = self.pair(step, pair);
-                    if self.n == LANES {
-                        interleave_half(low, high, &mut lines[pair].0[..LANES]);
-                        continue;
-                    }
-                    for (p, first) in (0..self.n).step_by(WIDTH).enumerate() {
-                        let line = &mut lines[p * TILE_LINES + pair].0[..WIDTH.min(self.n - first)];
-                        interleave(&low[first..], high.get(first..).unwrap_or_default(), line);
-                    }
+        vectorised(inlined!(|| {
+            for pair in 0..step.len().div_ceil(2) {
+                let [low, high] = self.pair(step, pair);
+                if self.n == LANES {
+                    interleave_half(low, high, &mut lines[pair].0[..LANES]);
+                    continue;
                 }
-            },
-        );
+                for (p, first) in (0..self.n).step_by(WIDTH).enumerate() {
+                    let line = &mut lines[p * TILE_LINES + pair].0[..WIDTH.min(self.n - first)];
+                    interleave(&low[first..], high.get(first..).unwrap_or_default(), line);
+                }
+            }
+        }));
     }
 
     /// One step of K indices of all rows: a tile of each band after the other, with 0 beyond the last row.
@@ -242,16 +227,13 @@ impl Stored<'_> {
         let mut pairs = [[0_u32; N]; TILE_LINES];
         for (first, bands) in (0..self.n).step_by(N).zip(bands.chunks_mut(N)) {
             let n = N.min(self.n - first);
-            vectorised(
-                #[inline(always)]
-                || {
-                    for (pair, line) in pairs.iter_mut().enumerate().take(step.len().div_ceil(2)) {
-                        let [low, high] = self.pair(step, pair);
-                        interleave(&low[first..], high.get(first..).unwrap_or_default(), &mut line[..n]);
-                        line[n..].fill(0);
-                    }
-                },
-            );
+            vectorised(inlined!(|| {
+                for (pair, line) in pairs.iter_mut().enumerate().take(step.len().div_ceil(2)) {
+                    let [low, high] = self.pair(step, pair);
+                    interleave(&low[first..], high.get(first..).unwrap_or_default(), &mut line[..n]);
+                    line[n..].fill(0);
+                }
+            }));
             let pairs: &[[f32; N]] = cast_slice(&pairs);
             for (i, band) in bands.chunks_exact_mut(HEIGHT).enumerate() {
                 transpose_rows(&pairs.as_flattened()[i * HEIGHT..], N, TILE_LINES, TILE_LINES, cast_slice_mut(band));

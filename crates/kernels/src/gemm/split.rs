@@ -15,11 +15,12 @@ use half::{bf16, f16};
 use rayon::prelude::*;
 
 use super::bf16::{Bf16Instructions, Lines, STEP, Step};
-use super::gemm::{Onto, Threads};
+use super::gemm::Onto;
 use super::pairs::{Panels, Stored, with_lines};
+use crate::cpu::blocks::{Threads, each_chunk};
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::vectorised;
 use crate::storage::element::Element;
+use crate::vectorised::{inlined, vectorised};
 
 /// Elements that a task splits.
 const TASK_LEN: usize = 16 * 1024;
@@ -81,7 +82,7 @@ impl Paired for f16 {
         let (n_k, padded) = (depth.len(), depth.len().next_multiple_of(STEP));
         with_lines((x.n * Self::N_PARTS * padded).div_ceil(STEP), |steps: &mut [Step]| {
             let split: &mut [bf16] = &mut cast_slice_mut(steps)[..x.n * Self::N_PARTS * padded];
-            let is_serial = threads == Threads::One || x.n * n_k <= TASK_LEN;
+            let threads = threads.and(Threads::for_work(x.n * n_k, TASK_LEN + 1));
             let stride = if x.k_is_outer {
                 let (nearest, left) = split.split_at_mut(padded * x.n);
                 let n_lines = (TASK_LEN / x.n).max(1);
@@ -93,22 +94,17 @@ impl Paired for f16 {
                         split_line(from, nearest, left, is_finite);
                     }
                 };
-                if is_serial {
+                if threads == Threads::One {
                     nearest.chunks_mut(len).zip(left.chunks_mut(len)).enumerate().for_each(lines);
                 } else {
                     nearest.par_chunks_mut(len).zip(left.par_chunks_mut(len)).enumerate().for_each_on_team(lines);
                 }
                 x.n
             } else {
-                let line = |(i, line): (usize, &mut [bf16])| {
+                each_chunk(threads, Self::N_PARTS * padded, split, |i, line| {
                     let (nearest, left) = line.split_at_mut(padded);
                     split_line(&x.data[i * x.stride + depth.start..][..n_k], nearest, left, is_finite);
-                };
-                if is_serial {
-                    split.chunks_exact_mut(Self::N_PARTS * padded).enumerate().for_each(line);
-                } else {
-                    split.par_chunks_exact_mut(Self::N_PARTS * padded).enumerate().for_each_on_team(line);
-                }
+                });
                 Self::N_PARTS * padded
             };
             f(Stored { data: split, n: x.n, stride, k_is_outer: x.k_is_outer }, 0..Self::N_PARTS * padded)
@@ -119,18 +115,15 @@ impl Paired for f16 {
 /// Both parts of some numbers, each followed by 0.
 fn split_line(from: &[f16], nearest: &mut [bf16], left: &mut [bf16], is_finite: &AtomicBool) {
     let mut all_finite = true;
-    vectorised(
-        #[inline(always)]
-        || {
-            for (start, block) in (0..from.len()).step_by(BLOCK).zip(from.chunks(BLOCK)) {
-                let parts = split_block(block);
-                all_finite &= parts.is_finite;
-                let range = start..start + block.len();
-                nearest[range.clone()].copy_from_slice(&parts.nearest[..block.len()]);
-                left[range].copy_from_slice(&parts.left[..block.len()]);
-            }
-        },
-    );
+    vectorised(inlined!(|| {
+        for (start, block) in (0..from.len()).step_by(BLOCK).zip(from.chunks(BLOCK)) {
+            let parts = split_block(block);
+            all_finite &= parts.is_finite;
+            let range = start..start + block.len();
+            nearest[range.clone()].copy_from_slice(&parts.nearest[..block.len()]);
+            left[range].copy_from_slice(&parts.left[..block.len()]);
+        }
+    }));
     nearest[from.len()..].fill(bf16::ZERO);
     left[from.len()..].fill(bf16::ZERO);
     if !all_finite {

@@ -69,7 +69,7 @@ fn expected(transpose: Transpose) -> Vec<f32> {
 
 /// The product computed by the device.
 fn product(recorder: &mut Recorder, queue: &wgpu::Queue, transpose: Transpose) -> Result<Vec<f32>, String> {
-    let device = recorder.device().clone();
+    let device = recorder.device.clone();
     let product = Matmul { n_batch: 1, m: M, n: N, k: K, transpose, epilogue: Epilogue::none() };
     let kernel = stored(product, &[DType::F16, DType::F16, DType::F32]).map_err(|error| error.to_string())?;
     let args = kernel.args();

@@ -15,7 +15,7 @@ use crate::sizes::in_u32;
 /// Creates and caches the pipelines of one device.
 #[derive(Debug)]
 pub struct Recorder {
-    device: wgpu::Device,
+    pub(super) device: wgpu::Device,
     adapter: Adapter,
     pipelines: HashMap<PipelineKey, Pipeline>,
     cache: Option<wgpu::PipelineCache>,
@@ -83,10 +83,6 @@ impl Recorder {
     pub fn with_f16_accumulation(mut self) -> Self {
         self.adapter.f16_accumulation = true;
         self
-    }
-
-    pub(super) fn device(&self) -> &wgpu::Device {
-        &self.device
     }
 
     /// The properties of the adapter that kernels receive.

@@ -3,11 +3,12 @@ use super::augmentation::{Border, Flip, ImageAugmentation};
 use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
-use crate::error::Error;
+use crate::error::{Error, check_supported};
 use crate::expr::wgsl::Lanes;
 use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::kernel::{Cost, Kernel};
 use crate::kernel::twin::TwinArgs;
+use crate::random::philox::Philox;
 use crate::run_state::ORDER_LEN;
 use crate::shader::binding::Binding;
 use crate::shader::dispatch::Dispatch;
@@ -15,7 +16,7 @@ use crate::shader::module::part;
 use crate::shader::param::Param;
 use crate::storage::element::with_element;
 use crate::storage::stored_types::{Group, Template};
-use crate::stored::stored_form::{StoredForm, sharing};
+use crate::stored::stored_form::{StoredForm, by_stored_form, sharing};
 
 const AUGMENT_IMAGES: Template = Template::new(&[part!("augment_images.wgsl")], &[Group::one("Y").stores()]);
 const DRAWS: Template = Template::new(&[part!("augment_images_draws.wgsl"), part!("../random/random_words.wgsl")], &[]);
@@ -81,8 +82,7 @@ impl AugmentImages {
             Flip::Random => 1,
             Flip::Alternating => 2,
         };
-        #[expect(clippy::cast_possible_truncation, reason = "these are the halves")]
-        let [key_low, key_high] = [seed as u32, (seed >> 32) as u32];
+        let [key_low, key_high] = Philox::new(seed).key;
         [
             ("n", self.n.into()),
             ("pad", pad.into()),
@@ -121,10 +121,8 @@ impl Kernel for AugmentImages {
     }
 
     fn check(&self) -> Result<(), Error> {
-        if !matches!(self.dtype, DType::F32 | DType::U8) {
-            let found = format!("a table of {:?}", self.dtype);
-            return Err(Error::Unsupported { kernel: self.name(), found, expected: "F32 or U8" });
-        }
+        let is_known = matches!(self.dtype, DType::F32 | DType::U8);
+        check_supported(self.name(), is_known, || format!("a table of {:?}", self.dtype), "F32 or U8")?;
         let [height, width, n_channels] = self.image;
         let end = self.first_row.saturating_add(self.n_table_rows);
         let sizes = [
@@ -136,12 +134,10 @@ impl Kernel for AugmentImages {
             ("last row", end),
         ];
         check_sizes(self, &sizes)?;
-        self.augmentation.check(self.name(), self.image, self.crop)
+        self.augmentation.check(self, self.image, self.crop)
     }
 
-    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.stored_dispatches(&[DType::F32; 7], adapter)
-    }
+    by_stored_form!();
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         let batch = augment_images_cpu::ImageBatch { rows: args.read("rows"), ids: args.read("ids"), order: args.read("order") };
@@ -150,10 +146,6 @@ impl Kernel for AugmentImages {
             DType::U8 => augment_images_cpu::run::<u8, Y>(self, args.read("table"), &batch, mean, inv_std, args.write("y")),
             _ => augment_images_cpu::run::<f32, Y>(self, args.read("table"), &batch, mean, inv_std, args.write("y")),
         });
-    }
-
-    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
-        self.stored_form(dtypes)
     }
 
     fn cost(&self) -> Cost {

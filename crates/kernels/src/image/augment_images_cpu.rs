@@ -2,11 +2,11 @@ use rayon::prelude::*;
 
 use super::augmentation::{Border, Draws};
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::vectorised;
 use crate::image::augment_images::AugmentImages;
 use crate::run_state::EPOCH;
 use crate::sizes::in_u32;
 use crate::storage::element::Element;
+use crate::vectorised::{inlined, vectorised};
 
 /// Images per task.
 const BLOCK_IMAGES: usize = 16;
@@ -36,10 +36,7 @@ pub(crate) fn run<T: Copy + Into<f32> + Sync, Y: Element>(
             if row < kernel.n_table_rows {
                 let len = mean.len();
                 let source = Source { image: &table[row * len..][..len], mean, inv_std };
-                vectorised(
-                    #[inline(always)]
-                    || augment(kernel, &draws, &source, &mut lines, y),
-                );
+                vectorised(inlined!(|| augment(kernel, &draws, &source, &mut lines, y)));
             } else if kernel.first_row == 0 {
                 y.fill(Y::narrow(0.0));
             }

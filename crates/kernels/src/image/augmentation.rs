@@ -1,8 +1,10 @@
 //! The augmentation of an image of a batch, and the random numbers for it.
 
 use crate::error::Error;
+use crate::kernel::interval::{Interval, check_settings};
+use crate::kernel::kernel::Kernel;
 use crate::random::philox::Philox;
-use crate::sizes::in_u32;
+use crate::sizes::{check_size, in_u32};
 
 /// Random changes to an image: crop, flip, cutout, brightness and contrast. The default changes nothing.
 ///
@@ -78,27 +80,17 @@ impl ImageAugmentation {
         [0, 1].map(|dim| (image[dim] + 2 * self.pad).saturating_sub(crop[dim]) + 1)
     }
 
-    pub(crate) fn check(&self, kernel: &'static str, [height, width, _]: [usize; 3], crop: [usize; 2]) -> Result<(), Error> {
-        let size = |size, found, expected| Err(Error::Size { kernel, size, found, expected });
-        let least = height.min(width);
-        if self.pad >= least && self.border == Border::Reflect {
-            return size("pad", self.pad, "less than the image's height and width, which a reflection cannot exceed");
-        }
+    pub(crate) fn check(&self, kernel: &dyn Kernel, [height, width, _]: [usize; 3], crop: [usize; 2]) -> Result<(), Error> {
+        let size = |size, found, is_valid, expected| check_size(kernel.name(), (size, found), is_valid, expected);
+        let can_reflect = self.border != Border::Reflect || self.pad < height.min(width);
+        size("pad", self.pad, can_reflect, "less than the image's height and width, which a reflection cannot exceed")?;
         for (dim, [found, image]) in [("crop height", [crop[0], height]), ("crop width", [crop[1], width])] {
-            if found == 0 || found > image.saturating_add(2 * self.pad) {
-                return size(dim, found, "at least 1 and at most that of the padded image");
-            }
+            let is_inside = found > 0 && found <= image.saturating_add(2 * self.pad);
+            size(dim, found, is_inside, "at least 1 and at most that of the padded image")?;
         }
-        if self.cutout > crop[0].min(crop[1]) {
-            return size("cutout", self.cutout, "at most the crop's height and width");
-        }
-        for (name, value) in [("brightness", self.brightness), ("contrast", self.contrast)] {
-            if !(value >= 0.0 && value.is_finite()) {
-                let found = format!("{name} = {value}");
-                return Err(Error::Unsupported { kernel, found, expected: "a finite number that is not negative" });
-            }
-        }
-        Ok(())
+        size("cutout", self.cutout, self.cutout <= crop[0].min(crop[1]), "at most the crop's height and width")?;
+        let settings = [("brightness", self.brightness), ("contrast", self.contrast)];
+        check_settings(kernel, &settings.map(|(name, value)| (name, value, Interval::NonNegative)))
     }
 
     /// The draws for the image `id` in `epoch`: words of the Philox blocks `[id, epoch, 0, 0]` and `[id, epoch, 1, 0]`.

@@ -7,9 +7,11 @@ use crate::image::mixing::N_QUANTILES;
 use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::kernel::Kernel;
 use crate::kernel::twin::TwinArgs;
+use crate::random::philox::Philox;
 use crate::run_state::ORDER_LEN;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::part;
+use crate::sizes::check_size;
 use crate::storage::stored_types::Template;
 
 const MIX_ROWS: Template = Template::new(&[part!("mix_rows.wgsl"), part!("../random/random_words.wgsl")], &[]);
@@ -70,16 +72,13 @@ impl Kernel for MixRows {
     fn check(&self) -> Result<(), Error> {
         let [height, width, n_channels] = self.cut.unwrap_or([1; 3]);
         check_sizes(self, &[("n", self.n), ("height", height), ("width", width), ("n_channels", n_channels)])?;
-        match height.saturating_mul(width) {
-            ..=0x0100_0000 => Ok(()),
-            found => Err(Error::Size { kernel: self.name(), size: "height * width", found, expected: "at most 2^24" }),
-        }
+        let n_pixels = height.saturating_mul(width);
+        check_size(self.name(), ("height * width", n_pixels), n_pixels <= 1 << 24, "at most 2^24")
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let [height, width, n_channels] = self.cut.unwrap_or([1; 3]);
-        #[expect(clippy::cast_possible_truncation, reason = "these are the halves")]
-        let [key_low, key_high] = [self.seed as u32, (self.seed >> 32) as u32];
+        let [key_low, key_high] = Philox::new(self.seed).key;
         let mix = Dispatch::elementwise(self.name(), "kernels.mix_rows", MIX_ROWS.module(&[]), self.n)?
             .param("n", self.n)
             .param("is_cut", u32::from(self.cut.is_some()))

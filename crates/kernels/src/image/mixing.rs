@@ -1,6 +1,6 @@
 //! How two rows of a batch are mixed, and the distribution of their shares.
 
-use crate::error::Error;
+use crate::error::{Error, check_supported};
 
 /// How a row of a batch is mixed with another, which is drawn from all rows.
 ///
@@ -41,10 +41,8 @@ impl Mixing {
     /// [`Error::Unsupported`] unless `alpha` is above 0 and at most 1000.
     pub fn quantiles(&self) -> Result<Vec<u32>, Error> {
         let (Self::Mixup { alpha } | Self::CutMix { alpha }) = *self;
-        if !(alpha > 0.0 && alpha <= MAX_ALPHA) {
-            let found = format!("alpha = {alpha}");
-            return Err(Error::Unsupported { kernel: "mix_rows", found, expected: "0 < alpha <= 1000" });
-        }
+        let is_valid = alpha > 0.0 && alpha <= MAX_ALPHA;
+        check_supported("mix_rows", is_valid, || format!("alpha = {alpha}"), "0 < alpha <= 1000")?;
         let share = |i: usize| {
             let lower = beta_quantile(f64::from(alpha), i.min(N_QUANTILES - 1 - i) as f64 / (N_QUANTILES - 1) as f64);
             if 2 * i < N_QUANTILES { lower } else { 1.0 - lower }

@@ -5,10 +5,10 @@ use rayon::prelude::*;
 
 use crate::cpu::team::OnTeam;
 use crate::cpu::transpose::transpose_into;
-use crate::cpu::vectorised::vectorised;
 use crate::dtype::DType;
 use crate::kernel::twin::TwinArgs;
 use crate::storage::element::{Element, widen};
+use crate::vectorised::{inlined, vectorised};
 
 /// The number of elements below which using other threads for widening does not pay, and the number per task.
 const PARALLEL_LEN: usize = 32 * 1024;
@@ -21,6 +21,21 @@ pub(crate) enum Floats<'a> {
     F16(&'a [f16]),
     Bf16(&'a [bf16]),
 }
+
+/// Evaluates `$body` with `$x` as the slice of some [`Floats`], or of another enum with the same variants.
+macro_rules! of_any_type {
+    ($floats:expr, $x:ident => $body:expr) => {
+        of_any_type!(Self, $floats, $x => $body)
+    };
+    ($Floats:ident, $floats:expr, $x:ident => $body:expr) => {
+        match $floats {
+            $Floats::F32($x) => $body,
+            $Floats::F16($x) => $body,
+            $Floats::Bf16($x) => $body,
+        }
+    };
+}
+pub(crate) use of_any_type;
 
 impl<'a> Floats<'a> {
     /// An argument with its storage type.
@@ -48,14 +63,7 @@ impl<'a> Floats<'a> {
 
     /// `y` = the elements of `range`, in f32.
     pub(crate) fn widen_into(&self, range: Range<usize>, y: &mut [f32]) {
-        vectorised(
-            #[inline(always)]
-            || match self {
-                Self::F32(x) => widen(&x[range.clone()], y),
-                Self::F16(x) => widen(&x[range.clone()], y),
-                Self::Bf16(x) => widen(&x[range.clone()], y),
-            },
-        );
+        vectorised(inlined!(|| of_any_type!(self, x => widen(&x[range.clone()], y))));
     }
 
     /// `y[i]` = element `start + i stride`, in f32.
@@ -63,11 +71,7 @@ impl<'a> Floats<'a> {
         fn gather<T: Element>(x: &[T], stride: usize, y: &mut [f32]) {
             y.iter_mut().zip(x.iter().step_by(stride)).for_each(|(y, &x)| *y = x.widen());
         }
-        match self {
-            Self::F32(x) => gather(&x[start..], stride, y),
-            Self::F16(x) => gather(&x[start..], stride, y),
-            Self::Bf16(x) => gather(&x[start..], stride, y),
-        }
+        of_any_type!(self, x => gather(&x[start..], stride, y));
     }
 
     /// The required length of the buffer for `n` elements: 0 if they are stored in f32.
@@ -101,10 +105,6 @@ impl<'a> Floats<'a> {
 
     /// `transposed[col, row] = self[row, col]`, in f32.
     pub(crate) fn transpose_to(&self, n_rows: usize, n_cols: usize, transposed: &mut [f32]) {
-        match self {
-            Self::F32(x) => transpose_into(x, n_rows, n_cols, transposed),
-            Self::F16(x) => transpose_into(x, n_rows, n_cols, transposed),
-            Self::Bf16(x) => transpose_into(x, n_rows, n_cols, transposed),
-        }
+        of_any_type!(self, x => transpose_into(x, n_rows, n_cols, transposed));
     }
 }

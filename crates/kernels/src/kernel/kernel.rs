@@ -85,49 +85,30 @@ pub trait Kernel: Debug + Send + Sync + 'static {
     }
 }
 
+/// Methods that are those of the kernel in a box.
+macro_rules! of_boxed {
+    ($(fn $name:ident(&self $(, $arg:ident: $type:ty)*) $(-> $out:ty)?;)*) => {
+        $(
+            fn $name(&self $(, $arg: $type)*) $(-> $out)? {
+                (**self).$name($($arg),*)
+            }
+        )*
+    };
+}
+
 impl Kernel for Box<dyn Kernel> {
-    fn name(&self) -> &'static str {
-        (**self).name()
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        (**self).args()
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        (**self).check()
-    }
-
-    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        (**self).dispatches(adapter)
-    }
-
-    fn twin(&self, args: &mut TwinArgs<'_>) {
-        (**self).twin(args);
-    }
-
-    fn as_map(&self) -> Option<&Map> {
-        (**self).as_map()
-    }
-
-    fn followed_by(&self, map: &Map, input: usize) -> Option<Box<dyn Kernel>> {
-        (**self).followed_by(map, input)
-    }
-
-    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
-        (**self).stored_as(dtypes)
-    }
-
-    fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
-        (**self).with_len(n)
-    }
-
-    fn packing(&self) -> Option<Packing> {
-        (**self).packing()
-    }
-
-    fn cost(&self) -> Cost {
-        (**self).cost()
+    of_boxed! {
+        fn name(&self) -> &'static str;
+        fn args(&self) -> Vec<Arg>;
+        fn check(&self) -> Result<(), Error>;
+        fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error>;
+        fn twin(&self, args: &mut TwinArgs<'_>);
+        fn as_map(&self) -> Option<&Map>;
+        fn followed_by(&self, map: &Map, input: usize) -> Option<Box<dyn Kernel>>;
+        fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>>;
+        fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>>;
+        fn packing(&self) -> Option<Packing>;
+        fn cost(&self) -> Cost;
     }
 }
 

@@ -8,8 +8,7 @@ use std::any::{TypeId, type_name};
 use bytemuck::Pod;
 use half::{bf16, f16};
 
-use crate::arg::names;
-use crate::arg::{Access, Arg, ArgKey};
+use crate::arg::{Access, Arg, ArgKey, names};
 use crate::dtype::DType;
 
 /// The buffers of one call of a twin, found by the names under which the kernel [declares](crate::Kernel::args) them.
@@ -34,7 +33,7 @@ pub struct TwinArgs<'a> {
     declared: &'a [Arg],
     /// One for each declared argument that was given, in the same order.
     slots: Vec<Slot<'a>>,
-    packed: Option<&'a [f32]>,
+    pub(crate) packed: Option<&'a [f32]>,
 }
 
 #[derive(Debug)]
@@ -53,10 +52,6 @@ impl<'a> TwinArgs<'a> {
     /// Gives the copy of an argument that [`Packing::pack`](crate::Packing::pack) has made for this kernel.
     pub fn set_packed(&mut self, packed: &'a [f32]) {
         self.packed = Some(packed);
-    }
-
-    pub(crate) const fn packed(&self) -> Option<&'a [f32]> {
-        self.packed
     }
 
     /// Adds the buffer of the next argument, which is only read.

@@ -5,14 +5,13 @@ use crate::dtype::DType;
 use crate::error::Error;
 use crate::expr::Expr;
 use crate::kernel::check_sizes::check_sizes;
-use crate::kernel::interval::Interval;
-use crate::kernel::interval::check_settings;
+use crate::kernel::interval::{Interval, check_settings};
 use crate::kernel::kernel::{Cost, Kernel};
 use crate::kernel::twin::TwinArgs;
 use crate::loss::weighted_mean::Reduction;
 use crate::map::map_input::MapInput;
 use crate::reduce::map_reduce::MapReduce;
-use crate::reduce::row_dispatch::RowDispatch;
+use crate::reduce::row_dispatch::row_dispatch;
 use crate::shader::binding::Binding;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::module;
@@ -87,10 +86,8 @@ impl CrossEntropy {
         check_sizes(kernel, &[("n_rows", self.n_rows), ("n_classes", self.n_classes)])
     }
 
-    fn params(&self) -> [(&'static str, Param); 5] {
+    fn params(&self) -> [(&'static str, Param); 3] {
         [
-            ("n_rows", self.n_rows.into()),
-            ("n_classes", self.n_classes.into()),
             ("ignores", u32::from(self.ignored.is_some()).into()),
             ("ignored", self.ignored.unwrap_or(0).into()),
             ("smoothing", self.label_smoothing.into()),
@@ -127,7 +124,7 @@ impl CrossEntropy {
     fn bound(&self) -> [Binding; 4] {
         let class_weight = if self.class_weights == ClassWeights::Given { "class_weight" } else { "weight" };
         [
-            Binding::of("logits"),
+            Binding::of("logits").named("x"),
             Binding::of("target").named("targets"),
             Binding::of("weight").named("weights"),
             Binding::of(class_weight).named("class_weights"),
@@ -154,19 +151,14 @@ impl Kernel for CrossEntropy {
     }
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, self.n_rows, self.n_classes)?;
         let loss = self.inputs().len();
         let (rows, losses) = (loss + 1, loss + 2);
-        let of_rows = Dispatch::new(
-            "kernels.cross_entropy",
-            module!("cross_entropy.wgsl", "class_weight.wgsl", "../reduce/join_group.wgsl", "../reduce/exp_sums.wgsl"),
-            workgroups,
-        )
-        .entry(entry)
-        .constants([constant, self.constant()])
-        .params(self.params())
-        .param("nan_bits", f32::NAN.to_bits())
-        .bind(&self.args(), self.bound(), [Binding::of("rows").elements("vec4f"), Binding::of("losses")])?;
+        let module = module!("cross_entropy.wgsl", "class_weight.wgsl", "../reduce/join_group.wgsl", "../reduce/exp_sums.wgsl");
+        let of_rows = row_dispatch(self, "kernels.cross_entropy", module, adapter, [self.n_rows, self.n_classes])?
+            .constants([self.constant()])
+            .params(self.params())
+            .param("nan_bits", f32::NAN.to_bits())
+            .bind(&self.args(), self.bound(), [Binding::of("rows").elements("vec4f"), Binding::of("losses")])?;
         let merged = match self.reduction {
             Reduction::Mean => vec![rows, losses, loss, losses + 1, losses + 2],
             Reduction::Sum => vec![losses, loss, losses + 1, losses + 2],
@@ -225,6 +217,8 @@ impl Kernel for CrossEntropyGrad {
         let module = module!("cross_entropy_grad.wgsl", "class_weight.wgsl");
         let dispatch = Dispatch::elementwise(self.name(), "kernels.cross_entropy_grad", module, n)?
             .constants([self.forward.constant()])
+            .param("n_rows", self.forward.n_rows)
+            .param("n_cols", self.forward.n_classes)
             .params(self.forward.params());
         let mut reads = vec![Binding::of("grad_loss")];
         reads.extend(self.forward.bound());

@@ -4,24 +4,11 @@
 // Ladder: row_a_lane (no barrier, for narrow rows and software adapters) -> row_a_group (coalesced).
 
 override CLASS_WEIGHTS: u32 = 0u;
-// The maximum before the first value; not minus infinity, whose difference from itself would be NaN.
-const LOWEST = -3.4028234e38;
-
-alias Sums = vec2f;
-
-fn scan(row: u32, first: u32, stride: u32) -> vec2f {
-    var sums = vec2f(LOWEST, 0.0);
-    for (var col = first; col < params.n_classes; col += stride) {
-        sums = join(sums, vec2f(logits[row * params.n_classes + col], 1.0));
-    }
-    return sums;
-}
-
 // (sum of v[c] (m - x[c]), sum of v[c]), which are only needed for smoothing.
 fn scan_all_classes(row: u32, m: f32, first: u32, stride: u32) -> vec2f {
     var sums = vec2f();
-    for (var col = first; col < params.n_classes; col += stride) {
-        sums += class_weight(col) * vec2f(m - logits[row * params.n_classes + col], 1.0);
+    for (var col = first; col < params.n_cols; col += stride) {
+        sums += class_weight(col) * vec2f(m - x[row * params.n_cols + col], 1.0);
     }
     return sums;
 }
@@ -34,7 +21,7 @@ fn store(row: u32, m: f32, sum: f32, all_classes: vec2f) {
         losses[row] = 0.0;
         return;
     }
-    if col >= params.n_classes {
+    if col >= params.n_cols {
         // Not a constant expression, which WGSL rejects.
         let nan = bitcast<f32>(params.nan_bits);
         rows[row] = vec4f(m, log_sum, nan, weights[row]);
@@ -42,10 +29,10 @@ fn store(row: u32, m: f32, sum: f32, all_classes: vec2f) {
         return;
     }
     let v = (1.0 - params.smoothing) * class_weight(col);
-    var loss = v * (m - logits[row * params.n_classes + col] + log_sum);
+    var loss = v * (m - x[row * params.n_cols + col] + log_sum);
     var total = v;
     if params.smoothing > 0.0 {
-        let share = params.smoothing / f32(params.n_classes);
+        let share = params.smoothing / f32(params.n_cols);
         loss += share * (all_classes.x + all_classes.y * log_sum);
         total += share * all_classes.y;
     }

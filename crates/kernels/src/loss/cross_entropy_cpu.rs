@@ -2,6 +2,7 @@ use crate::float::{exp, rounded};
 use crate::loss::cross_entropy::CrossEntropy;
 use crate::loss::weighted_mean::Reduction;
 use crate::reduce::rows_cpu::{each_row_block, each_row_block_of_two, max, sum, sum_of_two};
+use crate::vectorised::inlined;
 
 pub(crate) struct Inputs<'a> {
     pub(crate) logits: &'a [f32],
@@ -25,8 +26,7 @@ pub(crate) fn loss(kernel: &CrossEntropy, inputs: &Inputs<'_>, loss: &mut [f32],
         [4, 1],
         rows,
         losses,
-        #[inline(always)]
-        |first, rows, losses| {
+        inlined!(|first, rows, losses| {
             let mut exps = inputs.logits[first * n_classes..][..losses.len() * n_classes].to_vec();
             for (row, x) in rows.chunks_exact_mut(4).zip(exps.chunks_exact_mut(n_classes)) {
                 row[0] = max(x);
@@ -36,15 +36,10 @@ pub(crate) fn loss(kernel: &CrossEntropy, inputs: &Inputs<'_>, loss: &mut [f32],
             }
             let of_rows = rows.chunks_exact_mut(4).zip(losses).zip(exps.chunks_exact(n_classes)).enumerate();
             for (i, ((row, loss), exps)) in of_rows {
-                row[1] = sum(
-                    exps,
-                    #[inline(always)]
-                    |x| x,
-                )
-                .ln();
+                row[1] = sum(exps, inlined!(|x| x)).ln();
                 [row[2], row[3], *loss] = one_row(kernel, inputs, first + i, [row[0], row[1]], total_class_weight);
             }
-        },
+        }),
     );
     let (mut total, mut weights) = (0.0_f64, 0.0_f64);
     for (loss, row) in losses.iter().zip(rows.chunks_exact(4)) {
@@ -76,17 +71,8 @@ fn one_row(kernel: &CrossEntropy, inputs: &Inputs<'_>, row: usize, [m, log_sum]:
     if smoothing > 0.0 {
         let share = smoothing / kernel.n_classes as f32;
         let gaps = match inputs.class_weight {
-            None => sum(
-                x,
-                #[inline(always)]
-                |x| m - x,
-            ),
-            Some(weights) => sum_of_two(
-                x,
-                weights,
-                #[inline(always)]
-                |x, v| v * (m - x),
-            ),
+            None => sum(x, inlined!(|x| m - x)),
+            Some(weights) => sum_of_two(x, weights, inlined!(|x, v| v * (m - x))),
         };
         loss += share * (gaps + total_class_weight * log_sum);
         total += share * total_class_weight;
@@ -106,10 +92,9 @@ pub(crate) fn grad(
     let scale = grad_loss / loss[1];
     let share = smoothing / n_classes as f32;
     each_row_block(
-        n_classes,
+        [n_classes; 2],
         grad_logits,
-        #[inline(always)]
-        |first, grad_logits| {
+        inlined!(|first, grad_logits| {
             for (i, grad_x) in grad_logits.chunks_exact_mut(n_classes).enumerate() {
                 let row = first + i;
                 let target = inputs.target[row];
@@ -132,6 +117,6 @@ pub(crate) fn grad(
                     *grad_x -= scale * (1.0 - smoothing) * inputs.class_weight(target as usize);
                 }
             }
-        },
+        }),
     );
 }

@@ -5,20 +5,20 @@
 override CLASS_WEIGHTS: u32 = 0u;
 
 fn element(i: u32) {
-    if i >= params.n_rows * params.n_classes {
+    if i >= params.n_rows * params.n_cols {
         return;
     }
-    let row = i / params.n_classes;
-    let col = i % params.n_classes;
+    let row = i / params.n_cols;
+    let col = i % params.n_cols;
     if params.ignores == 1u && targets[row] == params.ignored {
         grad_logits[i] = 0.0;
         return;
     }
     let of_row = rows[row];
     let v = class_weight(col);
-    var wanted = params.smoothing / f32(params.n_classes) * v;
+    var wanted = params.smoothing / f32(params.n_cols) * v;
     if col == targets[row] {
         wanted += (1.0 - params.smoothing) * v;
     }
-    grad_logits[i] = grad_loss[0] * weights[row] * (of_row.z * exp(logits[i] - of_row.x - of_row.y) - wanted) / loss[1];
+    grad_logits[i] = grad_loss[0] * weights[row] * (of_row.z * exp(x[i] - of_row.x - of_row.y) - wanted) / loss[1];
 }

@@ -8,6 +8,7 @@ use crate::expr::{Activation, Expr, SHORT_BLOCK_LEN, Unary, apply, scale_by_gelu
 use crate::map::map::Map;
 use crate::random::draws_cpu::Drawn;
 use crate::sizes::in_u32;
+use crate::vectorised::inlined;
 
 /// An expression of a value, of an element of a further argument if there is one, and of a random number if there is one, in this
 /// order.
@@ -148,7 +149,7 @@ impl Form {
                     drawn.drop_out(p, scale, in_u32(at), y);
                 }
             }
-            Self::Gradient(function) => scale_by_slope(function, further, y),
+            Self::Gradient(function) => scale_by_slope(function, further, y, |y| y, |grad| grad),
             Self::ScaledGradient(function, scale) => scale_by_scaled_slope(function, scale, further, y),
             Self::GeluGradient => scale_by_gelu_slope(further, y),
         }
@@ -172,11 +173,7 @@ fn run_forward(function: Function, row: &[f32], y: &mut [f32]) {
 fn activate(function: Function, y: &mut [f32]) {
     match function {
         Function::Identity => {}
-        Function::Relu => update(
-            y,
-            #[inline(always)]
-            |y| if y <= 0.0 { 0.0 } else { y },
-        ),
+        Function::Relu => update(y, inlined!(|y| if y <= 0.0 { 0.0 } else { y })),
         Function::Celu { alpha } => celu(y, alpha),
         Function::Sigmoid => apply(Unary::Sigmoid, y),
         Function::Tanh => apply(Unary::Tanh, y),
@@ -189,69 +186,38 @@ fn celu(y: &mut [f32], alpha: f32) {
         let below = &mut below[..y.len()];
         below.iter_mut().zip(&*y).for_each(|(below, y)| *below = y * (1.0 / alpha));
         apply(Unary::Expm1, below);
-        update2(
-            y,
-            below,
-            #[inline(always)]
-            |y, below| if y <= 0.0 { below * alpha } else { y },
-        );
+        update2(y, below, inlined!(|y, below| if y <= 0.0 { below * alpha } else { y }));
     }
 }
 
-/// `grad_x *= act'`, where the derivative is computed from the output `y`.
-#[inline(always)]
-fn scale_by_slope(function: Function, y: &[f32], grad_x: &mut [f32]) {
-    scale_by_slope_of(function, y, grad_x, |y| y, |grad_x| grad_x);
-}
-
-/// The same for an output before dropout: `y` is divided by `scale`, and the gradient multiplied by it.
+/// [`scale_by_slope`] for an output before dropout: `y` is divided by `scale`, and the gradient multiplied by it.
 #[inline(always)]
 fn scale_by_scaled_slope(function: Function, scale: f32, y: &[f32], grad_x: &mut [f32]) {
     // To ReLU only the sign of the quotient matters, which spares the division. Quotients of at most half the smallest number are
     // rounded to 0.
     if function == Function::Relu {
         let rounded_to_zero = (scale / 2.0).floor() * f32::from_bits(1);
-        return update2(
-            grad_x,
-            y,
-            #[inline(always)]
-            |grad_x, y| if y <= rounded_to_zero { 0.0 } else { grad_x * scale },
-        );
+        return update2(grad_x, y, inlined!(|grad_x, y| if y <= rounded_to_zero { 0.0 } else { grad_x * scale }));
     }
-    scale_by_slope_of(function, y, grad_x, |y| y / scale, |grad_x| grad_x * scale);
+    scale_by_slope(function, y, grad_x, |y| y / scale, |grad_x| grad_x * scale);
 }
 
+/// `grad_x *= act'`, where the derivative is computed from the output `y`, both mapped before.
 #[inline(always)]
-fn scale_by_slope_of(function: Function, y: &[f32], grad_x: &mut [f32], y_of: impl Fn(f32) -> f32, grad_of: impl Fn(f32) -> f32) {
+fn scale_by_slope(function: Function, y: &[f32], grad_x: &mut [f32], y_of: impl Fn(f32) -> f32, grad_of: impl Fn(f32) -> f32) {
     match function {
         Function::Identity => update(grad_x, grad_of),
-        Function::Relu => update2(
-            grad_x,
-            y,
-            #[inline(always)]
-            |grad_x, y| if y_of(y) <= 0.0 { 0.0 } else { grad_of(grad_x) },
-        ),
+        Function::Relu => update2(grad_x, y, inlined!(|grad_x, y| if y_of(y) <= 0.0 { 0.0 } else { grad_of(grad_x) })),
         Function::Celu { alpha } => update2(
             grad_x,
             y,
-            #[inline(always)]
-            |grad_x, y| {
+            inlined!(|grad_x, y| {
                 let (grad_x, y) = (grad_of(grad_x), y_of(y));
                 if y <= 0.0 { grad_x * ((y + alpha) * (1.0 / alpha)) } else { grad_x }
-            },
+            }),
         ),
-        Function::Sigmoid => update2(
-            grad_x,
-            y,
-            #[inline(always)]
-            |grad_x, y| grad_of(grad_x) * (y_of(y) * (1.0 - y_of(y))),
-        ),
-        Function::Tanh => update2(
-            grad_x,
-            y,
-            #[inline(always)]
-            |grad_x, y| grad_of(grad_x) * (1.0 - y_of(y) * y_of(y)),
-        ),
+        Function::Sigmoid => update2(grad_x, y, inlined!(|grad_x, y| grad_of(grad_x) * (y_of(y) * (1.0 - y_of(y))))),
+        Function::Tanh => update2(grad_x, y, inlined!(|grad_x, y| grad_of(grad_x) * (1.0 - y_of(y) * y_of(y)))),
     }
 }
 

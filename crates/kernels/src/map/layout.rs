@@ -1,7 +1,7 @@
 //! Broadcasting: which element of an input belongs to which element of the outputs.
 
 use super::map_input::{MapInput, contiguous_strides};
-use crate::error::Error;
+use crate::error::{Error, check_supported};
 
 /// The shape that `shapes` broadcast to by NumPy's rules: aligned at the last dimension, sizes 1 and missing dimensions repeat.
 ///
@@ -20,14 +20,9 @@ pub fn broadcast_shapes(shapes: &[&[usize]]) -> Result<Vec<usize>, Error> {
         for (to, &size) in broadcast[n_dims - shape.len()..].iter_mut().zip(*shape) {
             if *to == 1 {
                 *to = size;
-            } else if size != 1 && size != *to {
-                let found = format!("shapes {shapes:?}");
-                return Err(Error::Unsupported {
-                    kernel: "map",
-                    found,
-                    expected: "sizes that are equal or 1, from the last dimension on",
-                });
             }
+            let expected = "sizes that are equal or 1, from the last dimension on";
+            check_supported("map", size == 1 || size == *to, || format!("shapes {shapes:?}"), expected)?;
         }
     }
     Ok(broadcast)
@@ -82,17 +77,13 @@ impl Layout {
         for (i, MapInput { shape: own, strides, offset, len, .. }) in inputs.iter().enumerate() {
             let fits =
                 own.len() <= shape.len() && own.iter().rev().zip(shape.iter().rev()).all(|(own, size)| *own == 1 || own == size);
-            if !fits {
-                let found = format!("`x{i}` of shape {own:?}, which does not broadcast to {shape:?}");
-                let expected = "sizes that are equal or 1, from the last dimension on, and no more dimensions than the outputs";
-                return Err(Error::Unsupported { kernel: "map", found, expected });
-            }
-            if !inputs[i].is_within_argument() {
-                let found =
-                    format!("`x{i}` of shape {own:?}, with strides {strides:?} from element {offset} on, of {len} elements");
-                let expected = "a stride for each dimension, and no element beyond the last";
-                return Err(Error::Unsupported { kernel: "map", found, expected });
-            }
+            let found = || format!("`x{i}` of shape {own:?}, which does not broadcast to {shape:?}");
+            let expected = "sizes that are equal or 1, from the last dimension on, and no more dimensions than the outputs";
+            check_supported("map", fits, found, expected)?;
+            let found =
+                || format!("`x{i}` of shape {own:?}, with strides {strides:?} from element {offset} on, of {len} elements");
+            let expected = "a stride for each dimension, and no element beyond the last";
+            check_supported("map", inputs[i].is_within_argument(), found, expected)?;
         }
         // For each dimension, the stride of each input.
         let mut sizes: Vec<usize> = Vec::new();
@@ -116,6 +107,17 @@ impl Layout {
         });
         let patterns = patterns.collect();
         Ok(Self { sizes, patterns })
+    }
+}
+
+impl Layout {
+    /// The maximum number of dimensions.
+    pub(crate) const MAX_DIMS: usize = 6;
+
+    pub(crate) fn check(&self, kernel: &'static str) -> Result<(), Error> {
+        let n_dims = self.sizes.len();
+        let found = || format!("a shape with {n_dims} dimensions that cannot be merged");
+        check_supported(kernel, n_dims <= Self::MAX_DIMS, found, "at most 6")
     }
 }
 

@@ -2,7 +2,7 @@ use super::layout::{Layout, Pattern, broadcast_shapes, n_elements};
 use super::map_input::MapInput;
 use crate::arg::Arg;
 use crate::dtype::DType;
-use crate::error::Error;
+use crate::error::{Error, check_supported};
 use crate::expr::Expr;
 use crate::random::draws::Draws;
 use crate::sizes::check_indices;
@@ -61,7 +61,7 @@ impl Map {
     /// The maximum number of inputs and outputs together: every adapter can bind this many buffers.
     pub const MAX_ARGS: usize = 8;
     /// The maximum number of dimensions that remain once adjacent ones are merged.
-    pub const MAX_DIMS: usize = 6;
+    pub const MAX_DIMS: usize = Layout::MAX_DIMS;
 
     /// One expression of f32 inputs, with the shape that theirs broadcast to.
     ///
@@ -169,43 +169,16 @@ impl Map {
         Some(map)
     }
 
-    fn unsupported(found: String, expected: &'static str) -> Error {
-        Error::Unsupported { kernel: "map", found, expected }
-    }
-
     /// Checks that values are floats, and that random numbers are as long as the outputs.
     fn check_dtypes(&self) -> Result<(), Error> {
-        if let Some((name, input)) = INPUTS
-            .iter()
-            .zip(&self.inputs)
-            .find(|(_, input)| input.draws.is_some_and(|draws| **input != MapInput::uniform(&self.shape, draws)))
-        {
-            let found = format!("random numbers `{name}` of shape {:?}, stored as {}", input.shape, input.dtype);
-            return Err(Self::unsupported(found, "`MapInput::uniform` of the shape of the outputs"));
+        for (name, input) in INPUTS.iter().zip(&self.inputs) {
+            let is_uniform = input.draws.is_none_or(|draws| *input == MapInput::uniform(&self.shape, draws));
+            let found = || format!("random numbers `{name}` of shape {:?}, stored as {}", input.shape, input.dtype);
+            check_supported("map", is_uniform, found, "`MapInput::uniform` of the shape of the outputs")?;
         }
         let inputs = INPUTS.iter().zip(&self.inputs).filter(|(_, input)| input.draws.is_none());
-        let inputs = inputs.map(|(name, input)| (name, input.dtype));
         let outputs = OUTPUTS.iter().zip(self.outputs.iter().map(|output| output.dtype));
-        match inputs.chain(outputs).find(|(_, dtype)| !dtype.is_float()) {
-            Some((name, dtype)) => {
-                Err(Self::unsupported(format!("`{name}` stored as {dtype}"), "f32, f16 or bf16; cast it first"))
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn check_inputs(&self) -> Result<(), Error> {
-        let n_inputs = self.inputs.len();
-        if let Some(output) = self.outputs.iter().find(|output| output.expr.n_inputs() > n_inputs) {
-            return Err(Self::unsupported(missing_input(&output.expr, n_inputs), "an expression of the given inputs"));
-        }
-        match (0..n_inputs).find(|&i| !self.outputs.iter().any(|output| output.expr.reads(i))) {
-            Some(unread) => Err(Self::unsupported(
-                format!("input x{unread}, which no expression reads"),
-                "inputs that are read; leave it out",
-            )),
-            None => Ok(()),
-        }
+        check_floats("map", inputs.map(|(name, input)| (name, input.dtype)).chain(outputs))
     }
 
     /// The arguments of the kernel: the inputs, then the outputs.
@@ -218,22 +191,38 @@ impl Map {
     /// Checks shapes, expressions and types: the [`check`](crate::Kernel::check) of the kernel.
     pub(crate) fn validate(&self) -> Result<(), Error> {
         let n_args = self.inputs.len() + self.outputs.len();
-        if self.outputs.is_empty() || n_args > Self::MAX_ARGS {
-            let found = format!("a kernel with {n_args} arguments (outputs: {})", self.outputs.len());
-            return Err(Self::unsupported(found, "at least one output, and at most 8 arguments in all"));
-        }
+        let is_bindable = !self.outputs.is_empty() && n_args <= Self::MAX_ARGS;
+        let found = || format!("a kernel with {n_args} arguments (outputs: {})", self.outputs.len());
+        check_supported("map", is_bindable, found, "at least one output, and at most 8 arguments in all")?;
         self.check_dtypes()?;
-        self.check_inputs()?;
+        check_reads("map", self.outputs.iter().map(|output| &output.expr), self.inputs.len())?;
         check_indices("map", &self.arguments(), &[("number of elements", self.len())])?;
-        let n_dims = self.layout()?.sizes.len();
-        if n_dims > Self::MAX_DIMS {
-            return Err(Self::unsupported(format!("a shape with {n_dims} dimensions that cannot be merged"), "at most 6"));
-        }
-        Ok(())
+        self.layout()?.check("map")
     }
 }
 
-/// What is wrong with an expression that reads an input beyond `n_inputs`.
-pub(crate) fn missing_input(expr: &Expr, n_inputs: usize) -> String {
-    format!("the expression `{expr}` (number of inputs: {n_inputs})")
+/// Checks that the expressions of a kernel read all of its inputs, and no others.
+pub(crate) fn check_reads<'a>(
+    kernel: &'static str,
+    exprs: impl Iterator<Item = &'a Expr> + Clone,
+    n_inputs: usize,
+) -> Result<(), Error> {
+    for expr in exprs.clone() {
+        let found = || format!("the expression `{expr}` (number of inputs: {n_inputs})");
+        check_supported(kernel, expr.n_inputs() <= n_inputs, found, "an expression of the given inputs")?;
+    }
+    (0..n_inputs).try_for_each(|i| {
+        let found = || format!("input x{i}, which no expression reads");
+        check_supported(kernel, exprs.clone().any(|expr| expr.reads(i)), found, "inputs that are read; leave it out")
+    })
+}
+
+/// Checks the element types of a kernel's arguments.
+pub(crate) fn check_floats<'a>(
+    kernel: &'static str,
+    mut args: impl Iterator<Item = (&'a &'static str, DType)>,
+) -> Result<(), Error> {
+    args.try_for_each(|(name, dtype)| {
+        check_supported(kernel, dtype.is_float(), || format!("`{name}` stored as {dtype}"), "f32, f16 or bf16; cast it first")
+    })
 }

@@ -2,7 +2,7 @@ use std::ops::Range;
 
 use super::layout::n_elements;
 use crate::dtype::DType;
-use crate::error::Error;
+use crate::error::{Error, check_supported};
 use crate::random::draws::Draws;
 use crate::run_state::STATE_LEN;
 
@@ -61,10 +61,8 @@ impl MapInput {
     pub fn permuted(&self, dims: &[usize]) -> Result<Self, Error> {
         let n_dims = self.shape.len();
         let is_permutation = dims.len() == n_dims && (0..n_dims).all(|dim| dims.contains(&dim));
-        if !is_permutation {
-            let found = format!("the order {dims:?} of the dimensions of shape {:?}", self.shape);
-            return Err(Error::Unsupported { kernel: "map", found, expected: "each dimension once" });
-        }
+        let found = || format!("the order {dims:?} of the dimensions of shape {:?}", self.shape);
+        check_supported("map", is_permutation, found, "each dimension once")?;
         let pick = |of: &[usize]| dims.iter().map(|&dim| of[dim]).collect();
         Ok(Self { shape: pick(&self.shape), strides: pick(&self.strides), ..*self })
     }
@@ -75,10 +73,8 @@ impl MapInput {
     /// [`Error::Unsupported`] if there is no such dimension, or the range is empty or beyond it.
     pub fn narrowed(&self, dim: usize, range: Range<usize>) -> Result<Self, Error> {
         let is_inside = self.shape.get(dim).is_some_and(|&size| range.end <= size) && !range.is_empty();
-        if !is_inside {
-            let found = format!("{range:?} along dimension {dim} of shape {:?}", self.shape);
-            return Err(Error::Unsupported { kernel: "map", found, expected: "a range within the dimension, not empty" });
-        }
+        let found = || format!("{range:?} along dimension {dim} of shape {:?}", self.shape);
+        check_supported("map", is_inside, found, "a range within the dimension, not empty")?;
         let mut narrowed = self.clone();
         narrowed.shape[dim] = range.len();
         narrowed.offset += range.start * self.strides[dim];

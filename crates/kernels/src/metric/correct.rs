@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::kernel::{Cost, Kernel};
 use crate::kernel::twin::TwinArgs;
-use crate::reduce::row_dispatch::RowDispatch;
+use crate::reduce::row_dispatch::row_dispatch;
 use crate::shader::binding::Binding;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::module;
@@ -47,13 +47,8 @@ impl Kernel for Correct {
     }
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, self.n_rows, self.n_classes)?;
         let module = module!("correct.wgsl", "../reduce/row_entries.wgsl", "../reduce/join_group.wgsl", "../shader/nan.wgsl");
-        let dispatch = Dispatch::new("kernels.correct", module, workgroups)
-            .entry(entry)
-            .constants([constant])
-            .param("n_rows", self.n_rows)
-            .param("n_cols", self.n_classes);
+        let dispatch = row_dispatch(self, "kernels.correct", module, adapter, [self.n_rows, self.n_classes])?;
         let reads = [Binding::of("x"), Binding::of("target").named("targets")];
         Ok(vec![dispatch.bind(&self.args(), reads, ["y"])?])
     }

@@ -4,21 +4,19 @@ use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::expr::Activation;
-use crate::expr::Expr;
+use crate::expr::{Activation, Expr};
 use crate::kernel::check_sizes::check_sizes;
-use crate::kernel::interval::Interval;
-use crate::kernel::interval::check_settings;
+use crate::kernel::interval::{Interval, check_settings};
 use crate::kernel::kernel::{Cost, Kernel};
 use crate::kernel::twin::TwinArgs;
 use crate::map::map::Map;
 use crate::shader::binding::Binding;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::{module, part};
-use crate::shader::param::Param;
+use crate::sizes::check_size;
 use crate::storage::element::with_element;
 use crate::storage::stored_types::{Group, Template};
-use crate::stored::stored_form::{StoredForm, sharing};
+use crate::stored::stored_form::{StoredForm, by_stored_form, sharing};
 
 const X: &[Group] = &[Group::one("X").loads()];
 const BATCH_NORM_STATS: Template = Template::new(&[part!("batch_norm_stats.wgsl"), part!("batch_norm_equal_weights.wgsl")], X);
@@ -114,20 +112,20 @@ impl BatchNormShape {
 
     pub(crate) fn check(&self, kernel: &impl Kernel) -> Result<(), Error> {
         check_sizes(kernel, &[("n_rows", self.n_rows), ("n_channels", self.n_channels), ("n_groups", self.n_groups)])?;
-        if !self.n_rows.is_multiple_of(self.n_groups) {
-            let expected = "a divisor of the number of rows";
-            return Err(Error::Size { kernel: kernel.name(), size: "n_groups", found: self.n_groups, expected });
-        }
-        Ok(())
+        self.check_divisor(kernel, "n_groups", self.n_groups)
     }
 
-    pub(crate) fn params(&self) -> [(&'static str, Param); 5] {
+    fn check_divisor(&self, kernel: &impl Kernel, size: &'static str, n: usize) -> Result<(), Error> {
+        check_size(kernel.name(), (size, n), self.n_rows.is_multiple_of(n), "a divisor of the number of rows")
+    }
+
+    pub(crate) fn params(&self) -> [(&'static str, usize); 5] {
         [
-            ("n_channels", self.n_channels.into()),
-            ("n_groups", self.n_groups.into()),
-            ("group_rows", self.group_rows().into()),
-            ("part_rows", self.part_rows().into()),
-            ("group_parts", self.group_parts().into()),
+            ("n_channels", self.n_channels),
+            ("n_groups", self.n_groups),
+            ("group_rows", self.group_rows()),
+            ("part_rows", self.part_rows()),
+            ("group_parts", self.group_parts()),
         ]
     }
 }
@@ -192,31 +190,19 @@ impl Kernel for BatchNormStats {
     fn check(&self) -> Result<(), Error> {
         self.shape.check(self)?;
         check_settings(self, &[("eps", self.eps, Interval::NonNegative), ("momentum", self.momentum, Interval::Unit)])?;
-        let found = self.shape.group_rows();
-        if found < 2 {
-            let expected = "at least 2, for a variance; use larger batches or fewer groups";
-            return Err(Error::Size { kernel: self.name(), size: "rows of a group", found, expected });
-        }
-        if self.n_weights > 0 && !self.shape.n_rows.is_multiple_of(self.n_weights) {
-            let expected = "a divisor of the number of rows";
-            return Err(Error::Size { kernel: self.name(), size: "n_weights", found: self.n_weights, expected });
-        }
-        Ok(())
+        let group_rows = self.shape.group_rows();
+        let expected = "at least 2, for a variance; use larger batches or fewer groups";
+        check_size(self.name(), ("rows of a group", group_rows), group_rows >= 2, expected)?;
+        if self.n_weights > 0 { self.shape.check_divisor(self, "n_weights", self.n_weights) } else { Ok(()) }
     }
 
-    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.stored_dispatches(&[DType::F32], adapter)
-    }
+    by_stored_form!();
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         let weights = if self.n_weights > 0 { args.read("weights") } else { &[] };
         let running = ["running_mean", "running_var"].map(|name| args.write(name));
         let (stats, parts) = (args.write("stats"), args.write("parts"));
         with_element!(args.dtype("x"), T => batch_norm_cpu::stats::<T>(self, args.read("x"), weights, running, stats, parts));
-    }
-
-    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
-        self.stored_form(dtypes)
     }
 
     fn cost(&self) -> Cost {

@@ -1,12 +1,10 @@
 use std::ops::Range;
 
-use rayon::prelude::*;
-
+use crate::cpu::blocks::{Threads, each_chunk};
 use crate::cpu::room::read_in_f32;
-use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::vectorised;
 use crate::norm::batch_norm::{BatchNormFrozenStats, BatchNormShape, BatchNormStats};
 use crate::storage::element::Element;
+use crate::vectorised::{inlined, vectorised};
 
 pub(crate) fn stats<T: Element>(
     kernel: &BatchNormStats,
@@ -21,40 +19,32 @@ pub(crate) fn stats<T: Element>(
     each_part(
         shape,
         parts,
-        #[inline(always)]
-        |rows, part| {
+        inlined!(|rows, part| {
             let of_rows = &x[rows.start * c..rows.end * c];
             // Widening bf16 again is faster than reading many values from the L2 cache.
             if T::as_bf16(of_rows).is_some_and(|x| x.len() > IN_L1_CACHE) {
                 return sums(shape, of_rows, rows, weights, part);
             }
-            read_in_f32(
-                of_rows,
-                #[inline(always)]
-                |x| sums(shape, x, rows, weights, part),
-            );
-        },
+            read_in_f32(of_rows, inlined!(|x| sums(shape, x, rows, weights, part)));
+        }),
     );
 
     let (mut n_moved, mut new) = (0.0, vec![0.0; 2 * c]);
-    vectorised(
-        #[inline(always)]
-        || {
-            for (parts, stats) in parts.chunks_exact(shape.group_parts() * shape.part_len()).zip(stats.chunks_exact_mut(2 * c)) {
-                let [weight, squared] = merge(shape, parts, stats);
-                let unbiased = weight - squared / weight;
-                if unbiased > 0.0 {
-                    n_moved += 1.0;
-                    let factors = [1.0, weight / unbiased];
-                    for ((new, stats), factor) in new.chunks_exact_mut(c).zip(stats.chunks_exact(c)).zip(factors) {
-                        new.iter_mut().zip(stats).for_each(|(new, stat)| *new += stat * factor);
-                    }
+    vectorised(inlined!(|| {
+        for (parts, stats) in parts.chunks_exact(shape.group_parts() * shape.part_len()).zip(stats.chunks_exact_mut(2 * c)) {
+            let [weight, squared] = merge(shape, parts, stats);
+            let unbiased = weight - squared / weight;
+            if unbiased > 0.0 {
+                n_moved += 1.0;
+                let factors = [1.0, weight / unbiased];
+                for ((new, stats), factor) in new.chunks_exact_mut(c).zip(stats.chunks_exact(c)).zip(factors) {
+                    new.iter_mut().zip(stats).for_each(|(new, stat)| *new += stat * factor);
                 }
-                let inv_std = |var: f32| if weight > 0.0 { 1.0 / (var + kernel.eps).sqrt() } else { 0.0 };
-                stats[c..].iter_mut().for_each(|var| *var = inv_std(*var));
             }
-        },
-    );
+            let inv_std = |var: f32| if weight > 0.0 { 1.0 / (var + kernel.eps).sqrt() } else { 0.0 };
+            stats[c..].iter_mut().for_each(|var| *var = inv_std(*var));
+        }
+    }));
     if n_moved > 0.0 {
         let [running_mean, running_var] = running;
         for (running, new) in running_mean.iter_mut().chain(running_var).zip(new) {
@@ -75,10 +65,7 @@ fn sums<T: Element>(shape: &BatchNormShape, x: &[T], rows: Range<usize>, weights
         return sums_of_rows(x, rows.len(), part);
     }
     let weight_rows = shape.n_rows / weights.len();
-    let weights = rows.map(
-        #[inline(always)]
-        |row| weights[row / weight_rows],
-    );
+    let weights = rows.map(inlined!(|row| weights[row / weight_rows]));
     sums_of_weighted_rows(x, weights, part);
 }
 
@@ -89,21 +76,9 @@ fn sums_of_rows<T: Element>(x: &[T], n_rows: usize, part: &mut [f32]) {
     let (mean, rest) = part.split_at_mut(c);
     let (squares, total) = rest.split_at_mut(c);
     total.fill(n_rows as f32);
-    sum_columns(
-        x,
-        squares,
-        mean,
-        #[inline(always)]
-        |x, _| x,
-    );
+    sum_columns(x, squares, mean, inlined!(|x, _| x));
     mean.iter_mut().for_each(|mean| *mean /= n_rows as f32);
-    sum_columns(
-        x,
-        mean,
-        squares,
-        #[inline(always)]
-        |x, mean| (x - mean) * (x - mean),
-    );
+    sum_columns(x, mean, squares, inlined!(|x, mean| (x - mean) * (x - mean)));
 }
 
 /// `sums[col] = Σ_row f(x[row, col], of_columns[col])`.
@@ -214,20 +189,12 @@ fn merge(shape: &BatchNormShape, parts: &[f32], stats: &mut [f32]) -> [f32; 2] {
 
 /// Calls `f(rows, sums)` for each part of each group; `parts` is `[n_groups, parts of a group, part_len]`.
 fn each_part(shape: &BatchNormShape, parts: &mut [f32], f: impl Fn(Range<usize>, &mut [f32]) + Sync) {
-    let run = |(i, part): (usize, &mut [f32])| {
+    each_chunk(Threads::for_work(shape.len(), 64 * 1024), shape.part_len(), parts, |i, part| {
         let (group, first) = (i / shape.group_parts(), i % shape.group_parts() * shape.part_rows());
         let end = (first + shape.part_rows()).min(shape.group_rows());
         let start = group * shape.group_rows();
-        vectorised(
-            #[inline(always)]
-            || f(start + first..start + end, part),
-        );
-    };
-    if shape.len() < 64 * 1024 {
-        parts.chunks_exact_mut(shape.part_len()).enumerate().for_each(run);
-    } else {
-        parts.par_chunks_exact_mut(shape.part_len()).enumerate().for_each_on_team(run);
-    }
+        vectorised(inlined!(|| f(start + first..start + end, part)));
+    });
 }
 
 pub(crate) fn frozen_stats(kernel: &BatchNormFrozenStats, running_mean: &[f32], running_var: &[f32], stats: &mut [f32]) {

@@ -1,8 +1,7 @@
 //! The gradients of a batch normalisation, all of which are expressions.
 
 use crate::dtype::DType;
-use crate::expr::Activation;
-use crate::expr::Expr;
+use crate::expr::{Activation, Expr};
 use crate::map::map::{Map, MapOutput};
 use crate::map::map_input::MapInput;
 use crate::norm::batch_norm::BatchNormShape;

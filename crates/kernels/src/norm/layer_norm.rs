@@ -5,18 +5,16 @@ use crate::dtype::DType;
 use crate::error::Error;
 use crate::expr::Expr;
 use crate::kernel::check_sizes::check_sizes;
-use crate::kernel::interval::Interval;
-use crate::kernel::interval::check_settings;
+use crate::kernel::interval::{Interval, check_settings};
 use crate::kernel::kernel::{Cost, Kernel};
 use crate::kernel::twin::TwinArgs;
 use crate::map::map_input::MapInput;
 use crate::reduce::map_reduce::MapReduce;
 use crate::reduce::reduce_op::Reducer;
-use crate::reduce::row_dispatch::RowDispatch;
+use crate::reduce::row_dispatch::row_dispatch;
 use crate::shader::binding::Binding;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::module;
-use crate::shader::param::Param;
 
 /// Normalises each row: `y[r,c] = (x[r,c] - mean_r) / √(var_r + ε) · weight[c] + bias[c]`, where the variance is the biased one,
 /// over all `n_cols` values.
@@ -92,10 +90,6 @@ impl LayerNorm {
         check_sizes(kernel, &[("n_rows", self.n_rows), ("n_cols", self.n_cols)])
     }
 
-    fn params(&self) -> [(&'static str, Param); 3] {
-        [("n_rows", self.n_rows.into()), ("n_cols", self.n_cols.into()), ("eps", self.eps.into())]
-    }
-
     fn constants(&self) -> [(&'static str, f64); 2] {
         let flag = |is: bool| f64::from(u8::from(is));
         [("HAS_WEIGHT", flag(self.affine.has_weight())), ("HAS_BIAS", flag(self.affine.has_bias()))]
@@ -109,14 +103,9 @@ impl Kernel for LayerNorm {
 
     fn args(&self) -> Vec<Arg> {
         let mut args = vec![Arg::read("x", DType::F32, self.n())];
-        if self.affine.has_weight() {
-            args.push(Arg::read("weight", DType::F32, self.n_cols));
-        }
-        if self.affine.has_bias() {
-            args.push(Arg::read("bias", DType::F32, self.n_cols));
-        }
-        args.push(Arg::write("y", DType::F32, self.n()));
-        args.push(Arg::write("stats", DType::F32, [self.n_rows, 2]));
+        args.extend(self.affine.has_weight().then(|| Arg::read("weight", DType::F32, self.n_cols)));
+        args.extend(self.affine.has_bias().then(|| Arg::read("bias", DType::F32, self.n_cols)));
+        args.extend([Arg::write("y", DType::F32, self.n()), Arg::write("stats", DType::F32, [self.n_rows, 2])]);
         args
     }
 
@@ -125,18 +114,15 @@ impl Kernel for LayerNorm {
     }
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, self.n_rows, self.n_cols)?;
         // A binding that is not used must be filled as well.
         let (weight, bias) = match self.affine {
             Affine::None => ("x", "x"),
             Affine::Weight => ("weight", "x"),
             Affine::WeightAndBias => ("weight", "bias"),
         };
-        let dispatch = Dispatch::new("kernels.layer_norm", module!("layer_norm.wgsl"), workgroups)
-            .entry(entry)
-            .constants([constant])
-            .constants(self.constants())
-            .params(self.params());
+        let module = module!("layer_norm.wgsl", "../reduce/join_group.wgsl", "../reduce/join_sums.wgsl");
+        let dispatch = row_dispatch(self, "kernels.layer_norm", module, adapter, [self.n_rows, self.n_cols])?;
+        let dispatch = dispatch.constants(self.constants()).param("eps", self.eps);
         let reads = [Binding::of("x"), Binding::of(weight).named("weight"), Binding::of(bias).named("bias")];
         let writes = [Binding::of("y"), Binding::of("stats").elements("vec2f")];
         Ok(vec![dispatch.bind(&self.args(), reads, writes)?])
@@ -177,11 +163,8 @@ impl Kernel for LayerNormGrad {
         let LayerNorm { n_rows, n_cols, affine, .. } = self.forward;
         let n = self.forward.n();
         let mut args = vec![Arg::read("grad_y", DType::F32, n), Arg::read("x", DType::F32, n)];
-        if affine.has_weight() {
-            args.push(Arg::read("weight", DType::F32, n_cols));
-        }
-        args.push(Arg::read("stats", DType::F32, [n_rows, 2]));
-        args.push(Arg::write("grad_x", DType::F32, n));
+        args.extend(affine.has_weight().then(|| Arg::read("weight", DType::F32, n_cols)));
+        args.extend([Arg::read("stats", DType::F32, [n_rows, 2]), Arg::write("grad_x", DType::F32, n)]);
         args
     }
 
@@ -191,7 +174,6 @@ impl Kernel for LayerNormGrad {
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let LayerNorm { n_rows, n_cols, affine, .. } = self.forward;
-        let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, n_rows, n_cols)?;
         let weight = if affine.has_weight() { "weight" } else { "stats" };
         let module = module!(
             "layer_norm_grad.wgsl",
@@ -199,10 +181,9 @@ impl Kernel for LayerNormGrad {
             "../reduce/join_group.wgsl",
             "../reduce/join_sums.wgsl"
         );
-        let dispatch = Dispatch::new("kernels.layer_norm_grad", module, workgroups)
-            .entry(entry)
-            .constants([constant, self.forward.constants()[0]])
-            .params(self.forward.params());
+        let dispatch = row_dispatch(self, "kernels.layer_norm_grad", module, adapter, [n_rows, n_cols])?
+            .constants([self.forward.constants()[0]])
+            .param("eps", self.forward.eps);
         let reads = [Binding::of("grad_y"), Binding::of("x"), Binding::of(weight).named("weight"), Binding::of("stats")];
         Ok(vec![dispatch.bind(&self.args(), reads, ["grad_x"])?])
     }

@@ -2,11 +2,10 @@
 // Twin: layer_norm_cpu.rs. Moves 8 bytes an element, if the second and third reading of x come from a cache.
 // Ladder: row_a_lane (no barrier, for narrow rows and software adapters) -> row_a_group (coalesced).
 
-override WG: u32 = 64u;
 override HAS_WEIGHT: u32 = 0u;
 override HAS_BIAS: u32 = 0u;
 
-var<workgroup> partials: array<f32, WG>;
+alias Sums = f32;
 
 // Of the differences from the first element of the row.
 fn sum(row: u32, first: u32, stride: u32) -> f32 {
@@ -59,15 +58,7 @@ fn row_a_lane(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) grou
 
 // The sum over all invocations.
 fn add_lanes(lane: u32, value: f32) -> f32 {
-    partials[lane] = value;
-    workgroupBarrier();
-    for (var reach = WG / 2u; reach > 0u; reach /= 2u) {
-        if lane < reach {
-            partials[lane] += partials[lane + reach];
-        }
-        workgroupBarrier();
-    }
-    let sum = partials[0];
+    let sum = join_group(value, lane);
     workgroupBarrier();
     return sum;
 }

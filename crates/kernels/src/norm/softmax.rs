@@ -6,10 +6,9 @@ use crate::error::Error;
 use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::kernel::{Cost, Kernel};
 use crate::kernel::twin::TwinArgs;
-use crate::reduce::row_dispatch::RowDispatch;
+use crate::reduce::row_dispatch::row_dispatch;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::module;
-use crate::shader::param::Param;
 
 /// Softmax of each row: `y[r,c] = exp(x[r,c] - m) / Σ_k exp(x[r,k] - m)` with `m = max_k x[r,k]`; or its logarithm.
 ///
@@ -42,8 +41,8 @@ pub enum SoftmaxForm {
 }
 
 impl Softmax {
-    fn params(&self) -> [(&'static str, Param); 2] {
-        [("n_rows", self.n_rows.into()), ("n_cols", self.n_cols.into())]
+    const fn shape(&self) -> [usize; 2] {
+        [self.n_rows, self.n_cols]
     }
 
     fn constant(&self) -> (&'static str, f64) {
@@ -60,8 +59,7 @@ impl Kernel for Softmax {
     }
 
     fn args(&self) -> Vec<Arg> {
-        let n = [self.n_rows, self.n_cols];
-        vec![Arg::read("x", DType::F32, n), Arg::write("y", DType::F32, n)]
+        vec![Arg::read("x", DType::F32, self.shape()), Arg::write("y", DType::F32, self.shape())]
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -69,13 +67,9 @@ impl Kernel for Softmax {
     }
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, self.n_rows, self.n_cols)?;
         let module =
             module!("softmax.wgsl", "../reduce/row_entries.wgsl", "../reduce/join_group.wgsl", "../reduce/exp_sums.wgsl");
-        let dispatch = Dispatch::new("kernels.softmax", module, workgroups)
-            .entry(entry)
-            .constants([constant, self.constant()])
-            .params(self.params());
+        let dispatch = row_dispatch(self, "kernels.softmax", module, adapter, self.shape())?.constants([self.constant()]);
         Ok(vec![dispatch.bind(&self.args(), ["x"], ["y"])?])
     }
 
@@ -111,7 +105,7 @@ impl Kernel for SoftmaxGrad {
     }
 
     fn args(&self) -> Vec<Arg> {
-        let n = [self.forward.n_rows, self.forward.n_cols];
+        let n = self.forward.shape();
         vec![Arg::read("grad_y", DType::F32, n), Arg::read("y", DType::F32, n), Arg::write("grad_x", DType::F32, n)]
     }
 
@@ -120,14 +114,10 @@ impl Kernel for SoftmaxGrad {
     }
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let Softmax { n_rows, n_cols, .. } = self.forward;
-        let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, n_rows, n_cols)?;
         let module =
             module!("softmax_grad.wgsl", "../reduce/row_entries.wgsl", "../reduce/join_group.wgsl", "../reduce/join_sums.wgsl");
-        let dispatch = Dispatch::new("kernels.softmax_grad", module, workgroups)
-            .entry(entry)
-            .constants([constant, self.forward.constant()])
-            .params(self.forward.params());
+        let dispatch = row_dispatch(self, "kernels.softmax_grad", module, adapter, self.forward.shape())?;
+        let dispatch = dispatch.constants([self.forward.constant()]);
         Ok(vec![dispatch.bind(&self.args(), ["grad_y", "y"], ["grad_x"])?])
     }
 

@@ -2,6 +2,7 @@ use crate::expr::exp_of_differences;
 use crate::float::exp;
 use crate::norm::softmax::{Softmax, SoftmaxForm};
 use crate::reduce::rows_cpu::{each_row_block, max, sum, sum_of_two};
+use crate::vectorised::inlined;
 
 /// The minimum number of columns for which a separate loop per row pays.
 const WIDE: usize = 64;
@@ -9,10 +10,9 @@ const WIDE: usize = 64;
 pub(crate) fn run(kernel: &Softmax, x: &[f32], y: &mut [f32]) {
     let n_cols = kernel.n_cols;
     each_row_block(
-        n_cols,
+        [n_cols; 2],
         y,
-        #[inline(always)]
-        |first, y| {
+        inlined!(|first, y| {
             let x = &x[first * n_cols..][..y.len()];
             let rows = x.chunks_exact(n_cols).zip(y.chunks_exact_mut(n_cols));
             match kernel.form {
@@ -31,7 +31,7 @@ pub(crate) fn run(kernel: &Softmax, x: &[f32], y: &mut [f32]) {
                     logarithms(n_cols, y);
                 }
             }
-        },
+        }),
     );
 }
 
@@ -59,11 +59,7 @@ fn probabilities(n_cols: usize, y: &mut [f32]) {
         *y = exp(*y);
     }
     for y in y.chunks_exact_mut(n_cols) {
-        let total = sum(
-            y,
-            #[inline(always)]
-            |y| y,
-        );
+        let total = sum(y, inlined!(|y| y));
         scale(y, 1.0 / total);
     }
 }
@@ -82,10 +78,9 @@ fn logarithms(n_cols: usize, y: &mut [f32]) {
 pub(crate) fn grad(forward: &Softmax, grad_y: &[f32], y: &[f32], grad_x: &mut [f32]) {
     let n_cols = forward.n_cols;
     each_row_block(
-        n_cols,
+        [n_cols; 2],
         grad_x,
-        #[inline(always)]
-        |first, grad_x| {
+        inlined!(|first, grad_x| {
             let block = first * n_cols..first * n_cols + grad_x.len();
             let rows = grad_y[block.clone()].chunks_exact(n_cols).zip(y[block].chunks_exact(n_cols));
             for (grad_x, (grad_y, y)) in grad_x.chunks_exact_mut(n_cols).zip(rows) {
@@ -94,18 +89,13 @@ pub(crate) fn grad(forward: &Softmax, grad_y: &[f32], y: &[f32], grad_x: &mut [f
                     SoftmaxForm::Log => logarithm_grad(grad_y, y, grad_x),
                 }
             }
-        },
+        }),
     );
 }
 
 #[inline(always)]
 fn probability_grad(grad_y: &[f32], y: &[f32], grad_x: &mut [f32]) {
-    let dot = sum_of_two(
-        grad_y,
-        y,
-        #[inline(always)]
-        |grad_y, y| grad_y * y,
-    );
+    let dot = sum_of_two(grad_y, y, inlined!(|grad_y, y| grad_y * y));
     for ((grad_x, grad_y), y) in grad_x.iter_mut().zip(grad_y).zip(y) {
         *grad_x = y * (grad_y - dot);
     }
@@ -113,11 +103,7 @@ fn probability_grad(grad_y: &[f32], y: &[f32], grad_x: &mut [f32]) {
 
 #[inline(always)]
 fn logarithm_grad(grad_y: &[f32], y: &[f32], grad_x: &mut [f32]) {
-    let total = sum(
-        grad_y,
-        #[inline(always)]
-        |grad_y| grad_y,
-    );
+    let total = sum(grad_y, inlined!(|grad_y| grad_y));
     for ((grad_x, grad_y), &y) in grad_x.iter_mut().zip(grad_y).zip(y) {
         *grad_x = grad_y - exp(y) * total;
     }

@@ -1,6 +1,6 @@
 use crate::dtype::DType;
 use crate::elementwise::map_in_place::MapInPlace;
-use crate::error::Error;
+use crate::error::{Error, check_supported};
 use crate::expr::Expr;
 use crate::map::map::{Map, MapOutput};
 use crate::map::map_input::MapInput;
@@ -47,8 +47,5 @@ pub fn clip_by_value(n: usize, limit: f32) -> Result<MapInPlace, Error> {
 }
 
 fn check_limit(kernel: &'static str, name: &str, limit: f32) -> Result<(), Error> {
-    if limit >= 0.0 {
-        return Ok(());
-    }
-    Err(Error::Unsupported { kernel, found: format!("{name} = {limit}"), expected: "a number that is not negative" })
+    check_supported(kernel, limit >= 0.0, || format!("{name} = {limit}"), "a number that is not negative")
 }

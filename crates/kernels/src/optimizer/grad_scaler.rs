@@ -2,7 +2,7 @@ use super::grad_scaler_cpu;
 use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
-use crate::error::Error;
+use crate::error::{Error, check_supported};
 use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::kernel::{Cost, Kernel};
 use crate::kernel::twin::TwinArgs;
@@ -119,23 +119,12 @@ impl Kernel for UpdateScale {
     }
 
     fn check(&self) -> Result<(), Error> {
-        let refusals = [
-            (
-                self.growth_factor > 1.0 && self.growth_factor.is_finite(),
-                format!("growth_factor = {}", self.growth_factor),
-                "more than 1",
-            ),
-            (
-                self.backoff_factor > 0.0 && self.backoff_factor < 1.0,
-                format!("backoff_factor = {}", self.backoff_factor),
-                "between 0 and 1",
-            ),
-            (self.growth_interval > 0, "growth_interval = 0".to_owned(), "at least 1"),
-        ];
-        match refusals.into_iter().find(|(holds, ..)| !holds) {
-            None => Ok(()),
-            Some((_, found, expected)) => Err(Error::Unsupported { kernel: self.name(), found, expected }),
-        }
+        let Self { growth_factor, backoff_factor, growth_interval } = *self;
+        let check = |is_valid, found, expected| check_supported(self.name(), is_valid, || found, expected);
+        check(growth_factor > 1.0 && growth_factor.is_finite(), format!("growth_factor = {growth_factor}"), "more than 1")?;
+        let is_fraction = backoff_factor > 0.0 && backoff_factor < 1.0;
+        check(is_fraction, format!("backoff_factor = {backoff_factor}"), "between 0 and 1")?;
+        check(growth_interval > 0, format!("growth_interval = {growth_interval}"), "at least 1")
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {

@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::cpu::blocks::each_block;
 use crate::float::rounded;
 use crate::optimizer::grad_scaler::UpdateScale;
+use crate::vectorised::inlined;
 
 /// The exponent bits of an f32, which are all 1 in infinities and NaNs; as a whole, the bits of infinity.
 const EXPONENT: u32 = 0x7F80_0000;
@@ -17,8 +18,7 @@ pub(crate) fn unscale(scale: f32, grads: &mut [f32], scaler: &mut [u32], state: 
     let found_inf = AtomicBool::new(!scale.is_normal());
     each_block(
         grads,
-        #[inline(always)]
-        |_, grads| {
+        inlined!(|_, grads| {
             let mut greatest = 0;
             for g in grads {
                 *g *= inverse;
@@ -27,7 +27,7 @@ pub(crate) fn unscale(scale: f32, grads: &mut [f32], scaler: &mut [u32], state: 
             if greatest == EXPONENT {
                 found_inf.store(true, Ordering::Relaxed);
             }
-        },
+        }),
     );
     scaler[0] = scaler[0].max(1);
     if found_inf.into_inner() {

@@ -56,7 +56,7 @@ impl Kernel for NewtonSchulzFactor {
         let [a, b, c] = self.coefficients;
         let module = module!("newton_schulz.wgsl");
         let dispatch = Dispatch::elementwise(self.name(), "kernels.newton_schulz_factor", module, self.len())?
-            .params([("a", a.into()), ("b", b.into()), ("c", c.into())])
+            .params([("a", a), ("b", b), ("c", c)])
             .param("n", self.n);
         Ok(vec![dispatch.bind(&self.args(), ["gram", "square"], ["y"])?])
     }

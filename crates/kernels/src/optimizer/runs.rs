@@ -4,14 +4,13 @@ use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::kernel::check_sizes::check_sizes;
-use crate::kernel::interval::Interval;
-use crate::kernel::interval::check_settings;
+use crate::kernel::interval::{Interval, check_settings};
 use crate::kernel::kernel::{Cost, Kernel};
 use crate::kernel::twin::TwinArgs;
 use crate::run_state::STATE_LEN;
 use crate::shader::dispatch::Dispatch;
-use crate::shader::module::Module;
-use crate::shader::module::module;
+use crate::shader::module::{Module, module};
+use crate::sizes::check_size;
 
 /// Ranges of equal length in a flat buffer: the matrices of one shape among a model's parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,10 +38,9 @@ impl Runs {
     pub(crate) fn check(&self, kernel: &impl Kernel) -> Result<(), Error> {
         let mut free = 0;
         for &found in &self.starts {
-            if found < free || found.saturating_add(self.len) > self.n {
-                let expected = "ascending starts of ranges that do not overlap and end within the buffer";
-                return Err(Error::Size { kernel: kernel.name(), size: "start of a run", found, expected });
-            }
+            let is_valid = found >= free && found.saturating_add(self.len) <= self.n;
+            let expected = "ascending starts of ranges that do not overlap and end within the buffer";
+            check_size(kernel.name(), ("start of a run", found), is_valid, expected)?;
             free = found + self.len;
         }
         check_sizes(kernel, &[("n", self.n), ("number of runs", self.starts.len()), ("length of a run", self.len)])

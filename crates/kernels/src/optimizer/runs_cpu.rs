@@ -1,14 +1,11 @@
 use super::skip::n_steps;
 use crate::cpu::blocks::each_block;
 use crate::optimizer::runs::{Runs, ScaleRuns};
+use crate::vectorised::inlined;
 
 pub(crate) fn gather(runs: &Runs, x: &[f32], y: &mut [f32]) {
     for (y, &start) in y.chunks_exact_mut(runs.len).zip(&runs.starts) {
-        each_block(
-            y,
-            #[inline(always)]
-            |at, y| y.copy_from_slice(&x[start + at..][..y.len()]),
-        );
+        each_block(y, inlined!(|at, y| y.copy_from_slice(&x[start + at..][..y.len()])));
     }
 }
 
@@ -22,12 +19,11 @@ pub(crate) fn scale(kernel: &ScaleRuns, norms: &[f32], state: &[u32], x: &mut [f
         let factor = to / if norm < *eps { *eps } else { norm };
         each_block(
             &mut x[start..][..runs.len],
-            #[inline(always)]
-            |_, x| {
+            inlined!(|_, x| {
                 for x in x {
                     *x *= factor;
                 }
-            },
+            }),
         );
     }
 }

@@ -12,7 +12,7 @@ use crate::shader::module::part;
 use crate::shader::param::Param;
 use crate::storage::element::with_element;
 use crate::storage::stored_types::{Group, Template};
-use crate::stored::stored_form::{StoredForm, sharing};
+use crate::stored::stored_form::{StoredForm, by_stored_form, sharing};
 
 const AVG_POOL2D: Template =
     Template::new(&[part!("avg_pool2d.wgsl"), part!("pool_windows.wgsl")], &[Group::lane("X").loads().stores()]);
@@ -87,16 +87,10 @@ impl Kernel for AvgPool2d {
         self.shape.check(self)
     }
 
-    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.stored_dispatches(&[DType::F32], adapter)
-    }
+    by_stored_form!();
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         with_element!(args.dtype("x"), T => avg_pool2d_cpu::run::<T>(self, args.read("x"), args.write("y")));
-    }
-
-    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
-        self.stored_form(dtypes)
     }
 
     fn cost(&self) -> Cost {
@@ -146,16 +140,10 @@ impl Kernel for AvgPool2dGrad {
         self.forward.shape.check(self)
     }
 
-    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.stored_dispatches(&[DType::F32], adapter)
-    }
+    by_stored_form!();
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         with_element!(args.dtype("grad_y"), T => avg_pool2d_cpu::grad::<T>(&self.forward, args.read("grad_y"), args.write("grad_x")));
-    }
-
-    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
-        self.stored_form(dtypes)
     }
 
     fn cost(&self) -> Cost {

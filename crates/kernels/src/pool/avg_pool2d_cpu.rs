@@ -2,6 +2,7 @@ use crate::conv::window::Images;
 use crate::cpu::blocks::each_row_in_f32;
 use crate::pool::avg_pool2d::AvgPool2d;
 use crate::storage::element::Element;
+use crate::vectorised::inlined;
 
 pub(crate) fn run<T: Element>(kernel: &AvgPool2d, x: &[T], y: &mut [T]) {
     let shape = &kernel.shape;
@@ -9,8 +10,7 @@ pub(crate) fn run<T: Element>(kernel: &AvgPool2d, x: &[T], y: &mut [T]) {
     each_row_in_f32(
         width * n_channels,
         y,
-        #[inline(always)]
-        |row, y| {
+        inlined!(|row, y| {
             let (image, i) = (row / height, row % height);
             y.fill(0.0);
             for (j, y) in y.chunks_exact_mut(n_channels).enumerate() {
@@ -27,7 +27,7 @@ pub(crate) fn run<T: Element>(kernel: &AvgPool2d, x: &[T], y: &mut [T]) {
                     *y /= divisor;
                 }
             }
-        },
+        }),
     );
 }
 
@@ -38,8 +38,7 @@ pub(crate) fn grad<T: Element>(kernel: &AvgPool2d, grad_y: &[T], grad_x: &mut [T
     each_row_in_f32(
         width * n_channels,
         grad_x,
-        #[inline(always)]
-        |row, grad_x| {
+        inlined!(|row, grad_x| {
             let (image, h) = (row / height, row % height);
             grad_x.fill(0.0);
             for (w, grad_x) in grad_x.chunks_exact_mut(n_channels).enumerate() {
@@ -53,6 +52,6 @@ pub(crate) fn grad<T: Element>(kernel: &AvgPool2d, grad_y: &[T], grad_x: &mut [T
                     }
                 }
             }
-        },
+        }),
     );
 }

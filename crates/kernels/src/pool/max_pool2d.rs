@@ -11,7 +11,7 @@ use crate::shader::dispatch::Dispatch;
 use crate::shader::module::part;
 use crate::storage::element::with_element;
 use crate::storage::stored_types::{Group, Template};
-use crate::stored::stored_form::{StoredForm, sharing};
+use crate::stored::stored_form::{StoredForm, by_stored_form, sharing};
 
 const MAX_POOL2D: Template =
     Template::new(&[part!("max_pool2d.wgsl"), part!("pool_windows.wgsl")], &[Group::lane("X").loads().stores()]);
@@ -54,17 +54,11 @@ impl Kernel for MaxPool2d {
         self.shape.check(self)
     }
 
-    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.stored_dispatches(&[DType::F32], adapter)
-    }
+    by_stored_form!();
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         let taps = args.write("taps");
         with_element!(args.dtype("x"), T => max_pool2d_cpu::run::<T>(&self.shape, args.read("x"), args.write("y"), taps));
-    }
-
-    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
-        self.stored_form(dtypes)
     }
 
     fn cost(&self) -> Cost {
@@ -118,17 +112,11 @@ impl Kernel for MaxPool2dGrad {
         self.shape.check(self)
     }
 
-    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.stored_dispatches(&[DType::F32], adapter)
-    }
+    by_stored_form!();
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         let taps = args.read("taps");
         with_element!(args.dtype("grad_y"), T => max_pool2d_cpu::grad::<T>(&self.shape, args.read("grad_y"), taps, args.write("grad_x")));
-    }
-
-    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
-        self.stored_form(dtypes)
     }
 
     fn cost(&self) -> Cost {

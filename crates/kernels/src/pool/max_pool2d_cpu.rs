@@ -5,39 +5,32 @@ use crate::conv::window::Images;
 use crate::cpu::blocks::each_row_in_f32;
 use crate::cpu::room::{in_f32, read_in_f32};
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::vectorised;
 use crate::pool::pool_shape::PoolShape;
 use crate::sizes::in_u32;
 use crate::storage::element::Element;
+use crate::vectorised::{inlined, vectorised};
 
 pub(crate) fn run<T: Element>(shape: &PoolShape, x: &[T], y: &mut [T], taps: &mut [u32]) {
     let Images { height, width, n_channels, .. } = shape.y();
     let row_len = width * n_channels;
     let task_rows = (16 * 1024 / row_len).max(1);
     let task = |(i, (y, taps)): (usize, (&mut [T], &mut [u32]))| {
-        vectorised(
-            #[inline(always)]
-            || {
-                in_f32(
-                    y,
-                    #[inline(always)]
-                    |y| {
-                        for (j, (y, taps)) in y.chunks_exact_mut(row_len).zip(taps.chunks_exact_mut(row_len)).enumerate() {
-                            let row = i * task_rows + j;
-                            let (image, i) = (image_of(shape, x, row / height), row % height);
-                            let line_len = shape.x.width * n_channels;
-                            let lines = shape.covered(0, i).0;
-                            let x = &image[lines.start * line_len..lines.end * line_len];
-                            read_in_f32(
-                                x,
-                                #[inline(always)]
-                                |x| Arch::new().dispatch(PoolRow { shape, x, i, y, taps }),
-                            );
-                        }
-                    },
-                );
-            },
-        );
+        vectorised(inlined!(|| {
+            in_f32(
+                y,
+                inlined!(|y| {
+                    for (j, (y, taps)) in y.chunks_exact_mut(row_len).zip(taps.chunks_exact_mut(row_len)).enumerate() {
+                        let row = i * task_rows + j;
+                        let (image, i) = (row / height, row % height);
+                        let line_len = shape.x.width * n_channels;
+                        let lines = shape.covered(0, i).0;
+                        let first_line = image * shape.x.height;
+                        let x = &x[(first_line + lines.start) * line_len..(first_line + lines.end) * line_len];
+                        read_in_f32(x, inlined!(|x| Arch::new().dispatch(PoolRow { shape, x, i, y, taps })));
+                    }
+                }),
+            );
+        }));
     };
     let tasks = y.par_chunks_mut(task_rows * row_len).zip(taps.par_chunks_mut(task_rows * row_len));
     tasks.enumerate().for_each_on_team(task);
@@ -122,8 +115,7 @@ pub(crate) fn grad<T: Element>(shape: &PoolShape, grad_y: &[T], taps: &[u32], gr
     each_row_in_f32(
         width * n_channels,
         grad_x,
-        #[inline(always)]
-        |row, grad_x| {
+        inlined!(|row, grad_x| {
             let (image, h) = (row / height, row % height);
             grad_x.fill(0.0);
             // Window by window: each pixel still adds the gradients of its windows in their order.
@@ -133,8 +125,7 @@ pub(crate) fn grad<T: Element>(shape: &PoolShape, grad_y: &[T], taps: &[u32], gr
                 let taps = &taps[at..];
                 read_in_f32(
                     &grad_y[at..at + y.width * n_channels],
-                    #[inline(always)]
-                    |grad_y| {
+                    inlined!(|grad_y| {
                         for (j, (grad_y, taps)) in grad_y.chunks_exact(n_channels).zip(taps.chunks_exact(n_channels)).enumerate()
                         {
                             let (pixels, first_pixel) = shape.covered(1, j);
@@ -146,14 +137,9 @@ pub(crate) fn grad<T: Element>(shape: &PoolShape, grad_y: &[T], taps: &[u32], gr
                                 }
                             }
                         }
-                    },
+                    }),
                 );
             }
-        },
+        }),
     );
-}
-
-fn image_of<'a, T>(shape: &PoolShape, x: &'a [T], image: usize) -> &'a [T] {
-    let len = shape.x.height * shape.x.width * shape.x.n_channels;
-    &x[image * len..][..len]
 }

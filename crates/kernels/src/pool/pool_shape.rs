@@ -1,10 +1,10 @@
-use crate::conv::window::window_params;
-use crate::conv::window::{Images, Window};
+use crate::conv::window::{Images, Window, window_params};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::kernel::Kernel;
 use crate::shader::param::Param;
+use crate::sizes::check_size;
 
 /// The sizes of a pooling, shared with its gradient. Each channel is pooled separately.
 ///
@@ -78,12 +78,9 @@ impl PoolShape {
 
     pub(crate) fn check(&self, kernel: &impl Kernel) -> Result<(), Error> {
         self.window.check(kernel.name(), &self.x)?;
-        for axis in 0..2 {
-            let found = self.window.padding[axis];
-            if found > self.window.kernel[axis] / 2 {
-                let expected = "at most half of the window's length, so that no window is entirely in the padding";
-                return Err(Error::Size { kernel: kernel.name(), size: "padding", found, expected });
-            }
+        for (padding, len) in self.window.padding.into_iter().zip(self.window.kernel) {
+            let expected = "at most half of the window's length, so that no window is entirely in the padding";
+            check_size(kernel.name(), ("padding", padding), padding <= len / 2, expected)?;
         }
         let Images { n_images, height, width, n_channels } = self.x;
         let taps = ("taps of a window", self.window.n_taps());

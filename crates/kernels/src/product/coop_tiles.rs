@@ -5,7 +5,7 @@ use crate::shader::module::Part;
 /// How a product on cooperative matrices is divided into workgroups: `main_coop.wgsl`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct CoopTiles {
-    shape: CoopShape,
+    pub(crate) shape: CoopShape,
     gathered: Option<Gathered>,
     /// Invocations of a workgroup: those of four subgroups, but at most 128.
     lanes: usize,
@@ -66,10 +66,6 @@ impl CoopTiles {
         let tiles = large.unwrap_or_else(|| of_size(2));
         let has_memory = tiles.workgroup_bytes() <= adapter.limits.max_compute_workgroup_storage_size as usize;
         (has_memory && tiles.depth().is_none_or(|depth| depth >= shape.size())).then_some(tiles)
-    }
-
-    pub(crate) const fn shape(&self) -> CoopShape {
-        self.shape
     }
 
     /// Rows and columns of a tile.

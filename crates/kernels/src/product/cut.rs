@@ -3,7 +3,7 @@ use crate::adapter::tiles::Tiles;
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::shader::dispatch::MAX_WORKGROUPS;
-use crate::sizes::in_u32;
+use crate::sizes::{check_size, in_u32};
 
 /// The number of workgroups that fill a GPU: two for each processor of the largest ones.
 const N_FILLING: usize = 256;
@@ -68,13 +68,8 @@ pub(crate) fn product_workgroups(
     n_row_groups: usize,
 ) -> Result<[u32; 3], Error> {
     let max = MAX_WORKGROUPS as usize;
-    if n_col_groups > max {
-        return Err(Error::Size { kernel, size: "number of columns", found: n_cols, expected: "at most 65535 column blocks" });
-    }
+    check_size(kernel, ("number of columns", n_cols), n_col_groups <= max, "at most 65535 column blocks")?;
     let z = n_row_groups.div_ceil(max);
-    if z > max {
-        let expected = "at most 65535 * 65535";
-        return Err(Error::Size { kernel, size: "number of row blocks", found: n_row_groups, expected });
-    }
+    check_size(kernel, ("number of row blocks", n_row_groups), z <= max, "at most 65535 * 65535")?;
     Ok([n_col_groups, n_row_groups.div_ceil(z), z].map(in_u32))
 }

@@ -3,14 +3,13 @@ use std::fmt;
 use super::epilogue_cpu::Prepared;
 use crate::arg::{Arg, Len};
 use crate::dtype::DType;
-use crate::error::Error;
+use crate::error::{Error, check_supported};
 use crate::expr::wgsl::{self, Lanes};
 use crate::expr::{Activation, Expr};
 use crate::kernel::floats::Floats;
 use crate::kernel::twin::TwinArgs;
 use crate::map::map::Map;
-use crate::random::draws::DRAWS;
-use crate::random::draws::Draws;
+use crate::random::draws::{DRAWS, Draws};
 use crate::run_state::STATE_LEN;
 use crate::shader::binding::Binding;
 use crate::shader::module::Part;
@@ -182,11 +181,9 @@ impl Epilogue {
     /// Whether the expression reads all of its inputs.
     pub(crate) fn check(&self, kernel: &'static str) -> Result<(), Error> {
         let n_inputs = 1 + self.n_args();
-        if self.expr.n_inputs() <= n_inputs && (1..n_inputs).all(|input| self.expr.reads(input)) {
-            return Ok(());
-        }
-        let found = format!("the epilogue `{}` (number of inputs: {n_inputs})", self.expr);
-        Err(Error::Unsupported { kernel, found, expected: "an expression of the sum, x0, and of all further inputs" })
+        let reads_all = self.expr.n_inputs() <= n_inputs && (1..n_inputs).all(|input| self.expr.reads(input));
+        let found = || format!("the epilogue `{}` (number of inputs: {n_inputs})", self.expr);
+        check_supported(kernel, reads_all, found, "an expression of the sum, x0, and of all further inputs")
     }
 
     /// The epilogue that also computes `map`, whose input `input` is the result of this epilogue, if that is supported. It reads

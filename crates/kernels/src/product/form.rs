@@ -30,14 +30,17 @@ use crate::adapter::matmul_family::MatmulFamily;
 use crate::adapter::tiles::Tiles;
 use crate::dtype::DType;
 use crate::product::cut::Cut;
-use crate::shader::module::Part;
-use crate::shader::module::part;
+use crate::shader::module::{Part, part};
 
 /// The maximum number of columns for which invocations are assigned along the rows.
 const NARROW_COLS: usize = 8;
 
 /// The maximum number of rows, or of K indices, of a thin product.
 const THIN: usize = 16;
+
+/// Stores four results as a vector, or as single elements.
+const STORE_FOUR: Part = part!("store_four.wgsl");
+pub(crate) const STORE_FOUR_ANY: Part = part!("store_four_any.wgsl");
 
 /// A form, and how it is divided into workgroups.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -172,14 +175,16 @@ impl Form {
         }
     }
 
-    /// The parts of the main loop, for forms that have loaders.
-    pub(crate) fn main_parts(&self) -> Vec<Part> {
-        match self {
-            Self::Coop(tiles) => [part!("main_coop.wgsl")].into_iter().chain(tiles.parts()).collect(),
-            Self::Tiled(_) => vec![part!("main_tiled.wgsl"), part!("block.wgsl"), part!("sums.wgsl")],
-            Self::Direct(_) => vec![part!("main_direct.wgsl"), part!("block.wgsl"), part!("sums.wgsl")],
-            Self::Narrow | Self::Thin => Vec::new(),
-        }
+    /// The parts of the main loop and of its stores, for forms that have loaders.
+    pub(crate) fn main_parts(&self, reads: Reads) -> Vec<Part> {
+        let main = match self {
+            Self::Coop(tiles) => return [part!("main_coop.wgsl"), STORE_FOUR].into_iter().chain(tiles.parts()).collect(),
+            Self::Tiled(_) => part!("main_tiled.wgsl"),
+            Self::Direct(_) => part!("main_direct.wgsl"),
+            Self::Narrow | Self::Thin => return Vec::new(),
+        };
+        let store = if reads == Reads::Vectors { STORE_FOUR } else { STORE_FOUR_ANY };
+        vec![main, part!("block.wgsl"), part!("sums.wgsl"), store]
     }
 }
 

@@ -17,7 +17,7 @@ use crate::map::map::Map;
 use crate::product::epilogue::Epilogue;
 use crate::shader::dispatch::Dispatch;
 use crate::storage::element::with_element;
-use crate::stored::stored_form::StoredForm;
+use crate::stored::stored_form::{StoredForm, by_stored_form};
 
 /// Matrix products with a fused epilogue: `y[i] = epilogue(op(a[i]) op(b[i]))`, for one pair of matrices or a batch of them.
 ///
@@ -91,17 +91,12 @@ impl Matmul {
         let reads = Reads { a: Floats::of(args, a), b: Floats::of(args, b), fused: self.epilogue.operand_of(args) };
         match (reads, args.dtype(y)) {
             (Reads { a: Floats::F32(a), b: Floats::F32(b), fused: Floats::F32(fused) }, DType::F32) => {
-                matmul_batch_cpu::run(self, [a, b], args.packed(), (&finish, fused), args.write(y));
+                matmul_batch_cpu::run(self, [a, b], args.packed, (&finish, fused), args.write(y));
             }
             (reads, dtype) => {
                 with_element!(dtype, Y => matmul_batch_cpu::run_stored::<Y>(self, reads, &finish, args.write(y)))
             }
         }
-    }
-
-    /// The index of `y` in the argument list: after `a`, `b` and the epilogue's arguments.
-    fn y_arg(&self) -> usize {
-        2 + self.epilogue.n_args()
     }
 }
 
@@ -124,9 +119,7 @@ impl Kernel for Matmul {
         check_sizes(self, &[("n_batch", self.n_batch), ("m", self.m), ("n", self.n), ("k", self.k)])
     }
 
-    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.stored_dispatches(&[], adapter)
-    }
+    by_stored_form!();
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         self.twin_over(Finish::new(&self.epilogue, args), ["a", "b", "y"], args);
@@ -136,10 +129,6 @@ impl Kernel for Matmul {
         // Splitting K saves more time than fusing a kernel.
         let epilogue = if self.n_parts() == 1 { self.epilogue.followed_by(map, input)? } else { return None };
         Some(Box::new(Self { epilogue, ..*self }))
-    }
-
-    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
-        self.stored_form(dtypes)
     }
 
     fn packing(&self) -> Option<Packing> {
@@ -160,7 +149,8 @@ impl StoredForm for Matmul {
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         let mut nearest = dtypes.to_vec();
         if self.n_parts() > 1 || !self.stores_halves() {
-            nearest[self.y_arg()] = DType::F32;
+            // `y` comes after `a`, `b` and the epilogue's arguments.
+            nearest[2 + self.epilogue.n_args()] = DType::F32;
         }
         nearest.iter().any(|dtype| dtype.is_half()).then_some(nearest)
     }

@@ -1,10 +1,7 @@
-use rayon::prelude::*;
-
 use super::epilogue_cpu::Finish;
-use super::matmul_cpu;
-use super::matmul_stored_cpu;
 use super::matmul_stored_cpu::Reads;
-use crate::cpu::team::OnTeam;
+use super::{matmul_cpu, matmul_stored_cpu};
+use crate::cpu::blocks::{Threads, each_chunk};
 use crate::product::matmul::Matmul;
 use crate::storage::element::Element;
 
@@ -28,10 +25,6 @@ pub(crate) fn run_stored<Y: Element>(kernel: &Matmul, reads: Reads<'_>, finish: 
 
 fn each_pair<Y: Send>(kernel: &Matmul, y: &mut [Y], one: impl Fn(usize, &mut [Y]) + Sync) {
     let Matmul { n_batch, m, n, k, .. } = *kernel;
-    let one = |(i, y): (usize, &mut [Y])| one(i, y);
-    if n_batch == 1 || n_batch * m * n * k < matmul_cpu::SERIAL_WORK {
-        y.chunks_mut(m * n).enumerate().for_each(one);
-    } else {
-        y.par_chunks_mut(m * n).enumerate().for_each_on_team(one);
-    }
+    let threads = if n_batch == 1 { Threads::One } else { Threads::for_work(n_batch * m * n * k, matmul_cpu::SERIAL_WORK) };
+    each_chunk(threads, m * n, y, one);
 }

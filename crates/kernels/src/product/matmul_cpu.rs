@@ -3,6 +3,7 @@ use super::matmul_vector_cpu::{matrix_times_column, row_times_matrix, scale_row}
 use crate::cpu::blocks::{cut, each_row};
 use crate::gemm::gemm::{DEPTH, Onto, Operand, SWAPPED_ROWS, Tile, product};
 use crate::product::matmul::Matmul;
+use crate::vectorised::inlined;
 
 /// Rows and columns of a tile of the result, from large ones, which reuse their operands more, to small ones, which give work to
 /// more threads.
@@ -30,11 +31,10 @@ pub(crate) fn run(
         return each_row(
             n,
             y,
-            #[inline(always)]
-            |row, y| {
+            inlined!(|row, y| {
                 scale_row(a[row], b, y);
                 rows.end(row, 0, y);
-            },
+            }),
         );
     }
     if m == 1 || n == 1 {
@@ -44,12 +44,7 @@ pub(crate) fn run(
             (false, false) => matrix_times_column(a, b, y),
             (false, true) => row_times_matrix(b, a, y),
         }
-        return each_row(
-            n,
-            y,
-            #[inline(always)]
-            |row, y| rows.end(row, 0, y),
-        );
+        return each_row(n, y, inlined!(|row, y| rows.end(row, 0, y)));
     }
     let a = match transpose.a() {
         false => Operand { data: a, n_rows: m, n_cols: k, row_stride: k, col_stride: 1 },
@@ -57,16 +52,7 @@ pub(crate) fn run(
     };
     let b = Operand::right(b, [k, n], transpose);
     let (tiles, depths) = (tiles(m, n, k), cut(k, k.div_ceil(DEPTH), 16));
-    product(
-        Onto::Nothing,
-        a,
-        (b, packed),
-        y,
-        &tiles,
-        &depths,
-        #[inline(always)]
-        |row, cols, y| rows.end(row, cols.start, y),
-    );
+    product(Onto::Nothing, a, (b, packed), y, &tiles, &depths, inlined!(|row, cols, y| rows.end(row, cols.start, y)));
 }
 
 /// The rows of a product, whose sums an epilogue ends.

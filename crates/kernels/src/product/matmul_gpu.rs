@@ -123,18 +123,18 @@ impl Product<'_> {
         let b_along_k = transpose.b() || n == 1;
         let by_lines = k.is_multiple_of(4) && !transpose.a() && b_along_k;
         let (template, results) = match (form, reads) {
-            (Form::Coop(_), _) => (modules::MATMUL_COOP, Results::Four),
-            (Form::Tiled(_) | Form::Direct(_), Reads::Vectors) => (modules::MATMUL, Results::Four),
-            (Form::Tiled(_) | Form::Direct(_), Reads::Elements) => (modules::MATMUL_ANY, Results::Two),
-            (Form::Narrow, _) if by_lines => (modules::MATMUL_NARROW, Results::Two),
-            (Form::Narrow, _) => (modules::MATMUL_NARROW_ANY, Results::Two),
-            (Form::Thin, _) => (modules::MATMUL_THIN, Results::Four),
+            (Form::Coop(_), _) => (&modules::MATMUL_COOP, Results::Four),
+            (Form::Tiled(_) | Form::Direct(_), Reads::Vectors) => (&modules::MATMUL[reads as usize], Results::Four),
+            (Form::Tiled(_) | Form::Direct(_), Reads::Elements) => (&modules::MATMUL[reads as usize], Results::Two),
+            (Form::Narrow, _) if by_lines => (&modules::MATMUL_NARROW, Results::Two),
+            (Form::Narrow, _) => (&modules::MATMUL_NARROW_ANY, Results::Two),
+            (Form::Thin, _) => (&modules::MATMUL_THIN, Results::Four),
         };
         let is_coop = matches!(form, Form::Coop(_));
         let stored = [("A", operands[0]), ("B", operands[1])].into_iter().filter(|_| !is_coop);
         let stored = stored.chain([("Y", self.dtype(write))]).chain(epilogue.stored_operand(&self.args));
         let types: Vec<_> = stored.chain(tiles.types).collect();
-        let module = template.module_on(adapter, &types).with_all(form.main_parts()).with_all(epilogue.parts(results));
+        let module = template.module_on(adapter, &types).with_all(form.main_parts(reads)).with_all(epilogue.parts(results));
 
         let flag = |is: bool| f64::from(u8::from(is));
         let transposed = |b: bool| [("TRANSPOSE_A", flag(transpose.a())), ("TRANSPOSE_B", flag(b))];
@@ -172,7 +172,7 @@ impl Product<'_> {
         ];
         let operand = |name| if is_coop { Binding::of(name).elements("f16") } else { Binding::of(name) };
         let reads = ["a", "b"].map(operand).into_iter().chain(epilogue.bindings());
-        let dispatch = dispatch.constants(epilogue.constants()).params(sizes.map(|(name, size)| (name, size.into())));
+        let dispatch = dispatch.constants(epilogue.constants()).params(sizes);
         dispatch.bind(&self.args, reads, [Binding::of(write).named("y")])
     }
 

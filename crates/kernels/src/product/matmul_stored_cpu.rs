@@ -4,24 +4,21 @@
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-use rayon::prelude::*;
-
 use super::epilogue_cpu::Finish;
 use super::matmul_cpu::{SERIAL_WORK, tiles};
 use super::matmul_vector_cpu::{matrix_times_column, row_times_matrix, scale_row};
-use crate::cpu::room::in_f32;
-use crate::cpu::room::with_room;
-use crate::cpu::team::OnTeam;
+use crate::cpu::blocks::{Threads, each_chunk};
+use crate::cpu::room::{in_f32, with_room};
 use crate::cpu::transpose::transpose_into;
-use crate::cpu::vectorised::vectorised;
 use crate::gemm::bf16::{Bf16Instructions, HEIGHT, Lines, STEP};
-use crate::gemm::gemm::{self, Onto, Operand, Threads, product};
+use crate::gemm::gemm::{self, Onto, Operand, product};
 use crate::gemm::pairs::{Stored, with_panels, with_rows};
 use crate::gemm::split::Paired;
 use crate::gemm::transpose::Transpose;
-use crate::kernel::floats::Floats;
+use crate::kernel::floats::{Floats, of_any_type};
 use crate::product::matmul::Matmul;
 use crate::storage::element::Element;
+use crate::vectorised::{inlined, vectorised};
 
 /// The minimum number of bands of rows into which a result is divided, if it has enough rows.
 const N_BANDS: usize = 16;
@@ -75,7 +72,10 @@ pub(crate) fn run<Y: Element>(kernel: &Matmul, reads: Reads<'_>, finish: &Finish
             } else {
                 b
             };
-            summed_over_rows([m, n, k], a, b, &ending, y);
+            in_f32(y, |y| {
+                sum_over_rows([m, n, k], a, b, y);
+                ending.apply(0, y);
+            });
         });
     }
     with_room(b.n_room(k * n), |room| {
@@ -208,10 +208,7 @@ impl Ending<'_> {
         let range = self.finish.operand_range(self.n, first, 0, sums.len());
         with_room(self.operand.n_room(range.len()), |room| {
             let operand = self.operand.get(range, room);
-            vectorised(
-                #[inline(always)]
-                || self.finish.run(operand, first * self.n, sums),
-            );
+            vectorised(inlined!(|| self.finish.run(operand, first * self.n, sums)));
         });
     }
 }
@@ -249,44 +246,26 @@ fn each_band<Y: Element>(
 
 /// Calls `f` with bands of `n_rows` rows of `y: [m, n]`, on several threads if there is enough work.
 fn each_band_of<Y: Element>(n_rows: usize, [m, n, k]: [usize; 3], y: &mut [Y], f: impl Fn(Range<usize>, &mut [Y]) + Sync) {
-    let band = |(i, y): (usize, &mut [Y])| f(i * n_rows..i * n_rows + y.len() / n, y);
-    if n_rows >= m || m * n * k < SERIAL_WORK {
-        y.chunks_mut(n_rows * n).enumerate().for_each(band);
-    } else {
-        y.par_chunks_mut(n_rows * n).enumerate().for_each_on_team(band);
-    }
+    let threads = if n_rows >= m { Threads::One } else { Threads::for_work(m * n * k, SERIAL_WORK) };
+    each_chunk(threads, n_rows * n, y, |i, y| f(i * n_rows..i * n_rows + y.len() / n, y));
 }
 
 /// `y[row, ..] = a[row] b`.
 fn scale_rows(a: &[f32], b: &[f32], y: &mut [f32]) {
-    vectorised(
-        #[inline(always)]
-        || {
-            for (y, &a) in y.chunks_exact_mut(b.len()).zip(a) {
-                scale_row(a, b, y);
-            }
-        },
-    );
+    vectorised(inlined!(|| {
+        for (y, &a) in y.chunks_exact_mut(b.len()).zip(a) {
+            scale_row(a, b, y);
+        }
+    }));
 }
 
 /// `y = aᵀ b` for `a: [k, m]`, `b: [k, n]`: the gradient of weights. Both are read once.
-fn summed_over_rows<Y: Element>(sizes: [usize; 3], a: Floats<'_>, b: Floats<'_>, ending: &Ending<'_>, y: &mut [Y]) {
-    in_f32(y, |y| {
-        sum_over_rows(sizes, a, b, y);
-        ending.apply(0, y);
-    });
-}
-
 fn sum_over_rows([m, n, k]: [usize; 3], a: Floats<'_>, b: Floats<'_>, y: &mut [f32]) {
     if m == 1 || n == 1 {
         let (column, matrix) = if m == 1 { (a, b) } else { (b, a) };
         return with_room(column.n_room(k), |room| {
             let column = column.get(0..k, room);
-            match matrix {
-                Floats::F32(matrix) => row_times_matrix(column, matrix, y),
-                Floats::F16(matrix) => row_times_matrix(column, matrix, y),
-                Floats::Bf16(matrix) => row_times_matrix(column, matrix, y),
-            }
+            of_any_type!(Floats, matrix, matrix => row_times_matrix(column, matrix, y));
         });
     }
     let tiles = tiles(m, n, k);

@@ -5,8 +5,8 @@ use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::vectorised;
 use crate::storage::element::Element;
+use crate::vectorised::{inlined, vectorised};
 
 /// Elements of the matrix below which using other threads for a loop does not pay.
 const SERIAL_LEN: usize = 128 * 1024;
@@ -17,10 +17,7 @@ const BLOCK_LEN: usize = 64 * 1024;
 pub(crate) fn row_times_matrix<T: Element>(x: &[f32], matrix: &[T], y: &mut [f32]) {
     let n_cols = y.len();
     let run = |x: &[f32], rows: &[T], y: &mut [f32]| {
-        vectorised(
-            #[inline(always)]
-            || add_scaled_rows(x, rows, y),
-        );
+        vectorised(inlined!(|| add_scaled_rows(x, rows, y)));
     };
     if matrix.len() < SERIAL_LEN {
         return run(x, matrix, y);

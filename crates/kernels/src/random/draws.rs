@@ -5,8 +5,7 @@
 
 use crate::random::draws_cpu::hash;
 use crate::random::philox::Philox;
-use crate::shader::module::Part;
-use crate::shader::module::part;
+use crate::shader::module::{Part, part};
 
 /// The random numbers of a [`MapInput`](crate::MapInput): number `i` is a hash of `first + i` and of two keys, which follow from
 /// the seed, the stream, the part and `state.step`. So a kernel that reads the same draws in the same step, such as a gradient,

@@ -6,7 +6,7 @@
 /// Salmon et al. 2011, *Parallel random numbers: as easy as 1, 2, 3*.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Philox {
-    key: [u32; 2],
+    pub(crate) key: [u32; 2],
 }
 
 const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];

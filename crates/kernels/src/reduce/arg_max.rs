@@ -1,5 +1,5 @@
 use super::arg_max_cpu;
-use super::series::Series;
+use super::series::series_dispatch;
 use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
@@ -11,7 +11,7 @@ use crate::shader::dispatch::Dispatch;
 use crate::shader::module::part;
 use crate::storage::element::with_element;
 use crate::storage::stored_types::{Group, Template};
-use crate::stored::stored_form::{StoredForm, sharing};
+use crate::stored::stored_form::{StoredForm, by_stored_form, sharing};
 
 const ARG_MAX: Template = Template::new(&[part!("arg_max.wgsl"), part!("../shader/nan.wgsl")], &[Group::one("X").loads()]);
 
@@ -49,16 +49,10 @@ impl Kernel for ArgMax {
         check_sizes(self, &[("n_outer", self.n_outer), ("n", self.n), ("n_inner", self.n_inner)])
     }
 
-    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.stored_dispatches(&[DType::F32], adapter)
-    }
+    by_stored_form!();
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         with_element!(args.dtype("x"), T => arg_max_cpu::run::<T>(self, args.read("x"), args.write("y")));
-    }
-
-    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
-        self.stored_form(dtypes)
     }
 
     fn cost(&self) -> Cost {
@@ -75,6 +69,6 @@ impl StoredForm for ArgMax {
     fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let Self { n_outer, n, n_inner } = *self;
         let wgsl = ARG_MAX.module(&[("X", dtypes[0])]);
-        Series { n_outer, n, n_inner }.dispatch(self, "kernels.arg_max", wgsl, [])
+        Ok(vec![series_dispatch(self, "kernels.arg_max", wgsl, [n_outer, n, n_inner])?])
     }
 }

@@ -1,5 +1,5 @@
 use super::cumulative_sum_cpu;
-use super::series::Series;
+use super::series::series_dispatch;
 use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
@@ -11,7 +11,7 @@ use crate::shader::dispatch::Dispatch;
 use crate::shader::module::part;
 use crate::storage::element::with_element;
 use crate::storage::stored_types::{Group, Template};
-use crate::stored::stored_form::{StoredForm, sharing};
+use crate::stored::stored_form::{StoredForm, by_stored_form, sharing};
 
 const CUMULATIVE_SUM: Template = Template::new(&[part!("cumulative_sum.wgsl")], &[Group::one("X").loads()]);
 
@@ -70,16 +70,10 @@ impl Kernel for CumulativeSum {
         check_sizes(self, &[("n_outer", self.n_outer), ("n", self.n), ("n_inner", self.n_inner)])
     }
 
-    fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.stored_dispatches(&[DType::F32], adapter)
-    }
+    by_stored_form!();
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         with_element!(args.dtype("x"), T => cumulative_sum_cpu::run::<T>(self, args.read("x"), args.write("y")));
-    }
-
-    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
-        self.stored_form(dtypes)
     }
 
     fn cost(&self) -> Cost {
@@ -94,9 +88,10 @@ impl StoredForm for CumulativeSum {
     }
 
     fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let constants = vec![("REVERSE", f64::from(u8::from(self.order == SumOrder::Reverse)))];
+        let is_reverse = f64::from(u8::from(self.order == SumOrder::Reverse));
         let Self { n_outer, n, n_inner, .. } = *self;
         let wgsl = CUMULATIVE_SUM.module(&[("X", dtypes[0])]);
-        Series { n_outer, n, n_inner }.dispatch(self, "kernels.cumulative_sum", wgsl, constants)
+        let dispatch = series_dispatch(self, "kernels.cumulative_sum", wgsl, [n_outer, n, n_inner])?;
+        Ok(vec![dispatch.constants([("REVERSE", is_reverse)])])
     }
 }

@@ -1,10 +1,10 @@
 use rayon::prelude::*;
 
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::vectorised;
 use crate::float::rounded;
 use crate::reduce::cumulative_sum::{CumulativeSum, SumOrder};
 use crate::storage::element::Element;
+use crate::vectorised::{inlined, vectorised};
 
 pub(crate) fn run<T: Element>(kernel: &CumulativeSum, x: &[T], y: &mut [f32]) {
     let CumulativeSum { n, n_inner, order, .. } = *kernel;
@@ -12,10 +12,7 @@ pub(crate) fn run<T: Element>(kernel: &CumulativeSum, x: &[T], y: &mut [f32]) {
         let mut sums = vec![0.0; n_inner];
         let mut add_row = |k: usize| {
             let row = k * n_inner..(k + 1) * n_inner;
-            vectorised(
-                #[inline(always)]
-                || add(&x[row.clone()], &mut sums, &mut y[row.clone()]),
-            );
+            vectorised(inlined!(|| add(&x[row.clone()], &mut sums, &mut y[row.clone()])));
         };
         match order {
             SumOrder::Forward => (0..n).for_each(&mut add_row),

@@ -7,6 +7,7 @@ use crate::kernel::kernel::Kernel;
 use crate::kernel::twin::TwinArgs;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::module;
+use crate::sizes::check_size;
 
 /// Records the first of many values that is not finite, each of which a [`MapReduce`](crate::MapReduce) with
 /// [`Reducer::NonFinite`](crate::Reducer::NonFinite) checks. Once a place has been recorded, it is kept.
@@ -34,10 +35,7 @@ impl Kernel for FirstNonFinite {
     }
 
     fn check(&self) -> Result<(), Error> {
-        if self.place < u32::MAX {
-            return Ok(());
-        }
-        Err(Error::Size { kernel: self.name(), size: "place", found: self.place as usize, expected: "less than 2^32 - 1" })
+        check_size(self.name(), ("place", self.place as usize), self.place < u32::MAX, "less than 2^32 - 1")
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {

@@ -2,13 +2,13 @@ use super::{map_reduce_cpu, map_reduce_module};
 use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
-use crate::error::Error;
+use crate::error::{Error, check_supported};
 use crate::expr::Expr;
 use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::kernel::{Cost, Kernel};
 use crate::kernel::twin::TwinArgs;
 use crate::map::layout::{Layout, broadcast_shapes, n_elements};
-use crate::map::map::{INPUTS, Map, missing_input};
+use crate::map::map::{INPUTS, check_floats, check_reads};
 use crate::map::map_input::MapInput;
 use crate::reduce::reduce_op::Reducer;
 use crate::shader::dispatch::Dispatch;
@@ -18,8 +18,8 @@ use crate::stored::converted::Converted;
 /// for each of [`exprs`](Self::exprs), and from these the [`results`](Self::results), such as `Σ w l / Σ w`.
 ///
 /// # Shapes
-/// Inputs broadcast to [`shape`](Self::shape) like those of [`Map`]. A result has the sizes of the dimensions that are not in
-/// [`dims`](Self::dims), in order; `y` has the results concatenated.
+/// Inputs broadcast to [`shape`](Self::shape) like those of [`Map`](crate::Map). A result has the sizes of the dimensions that
+/// are not in [`dims`](Self::dims), in order; `y` has the results concatenated.
 /// # Dtypes
 /// f32, f16 or bf16 for each input, f32 for `y`; f16 and bf16 for `y` by [`stored`](crate::stored). Arithmetic is in f32.
 /// # Values
@@ -163,30 +163,16 @@ impl MapReduce {
         Ok(dispatches)
     }
 
-    fn unsupported(found: String, expected: &'static str) -> Error {
-        Error::Unsupported { kernel: "map_reduce", found, expected }
-    }
-
     fn check_exprs(&self) -> Result<(), Error> {
-        let n_inputs = self.inputs.len();
-        if let Some(expr) = self.exprs.iter().find(|expr| expr.n_inputs() > n_inputs) {
-            return Err(Self::unsupported(missing_input(expr, n_inputs), "an expression of the given inputs"));
-        }
-        if let Some(unread) = (0..n_inputs).find(|&i| !self.exprs.iter().any(|expr| expr.reads(i))) {
-            let exprs: Vec<String> = self.exprs.iter().map(|expr| format!("`{expr}`")).collect();
-            let found = format!("input x{unread}, which {} does not read", exprs.join(", "));
-            return Err(Self::unsupported(found, "inputs that are read; leave it out"));
-        }
+        check_reads(self.name(), self.exprs.iter(), self.inputs.len())?;
         let n_exprs = self.exprs.len();
-        if n_exprs == 0 || self.results.is_empty() {
-            let found = format!("a kernel with {n_exprs} of the expressions and {} of the results", self.results.len());
-            return Err(Self::unsupported(found, "at least one of each"));
-        }
-        if let Some(result) = self.results.iter().find(|result| result.n_inputs() > n_exprs) {
-            let found = format!("the result `{result}` of {n_exprs} reduced expressions");
-            return Err(Self::unsupported(found, "a result of the given expressions, x0 for the first"));
-        }
-        Ok(())
+        let found = || format!("a kernel with {n_exprs} of the expressions and {} of the results", self.results.len());
+        check_supported(self.name(), n_exprs > 0 && !self.results.is_empty(), found, "at least one of each")?;
+        self.results.iter().try_for_each(|result| {
+            let found = || format!("the result `{result}` of {n_exprs} reduced expressions");
+            let expected = "a result of the given expressions, x0 for the first";
+            check_supported(self.name(), result.n_inputs() <= n_exprs, found, expected)
+        })
     }
 }
 
@@ -209,27 +195,18 @@ impl Kernel for MapReduce {
     }
 
     fn check(&self) -> Result<(), Error> {
-        let (n_inputs, n_dims) = (self.inputs.len(), self.shape.len());
-        if n_inputs > Self::MAX_INPUTS {
-            return Err(Self::unsupported(format!("a kernel with {n_inputs} inputs"), "at most 5"));
+        let (n_inputs, name) = (self.inputs.len(), self.name());
+        check_supported(name, n_inputs <= Self::MAX_INPUTS, || format!("a kernel with {n_inputs} inputs"), "at most 5")?;
+        for dim in &self.dims {
+            let found = || format!("dimension {dim} of shape {:?}", self.shape);
+            check_supported(name, *dim < self.shape.len(), found, "dimensions of the shape")?;
         }
-        if let Some(dim) = self.dims.iter().find(|dim| **dim >= n_dims) {
-            return Err(Self::unsupported(format!("dimension {dim} of shape {:?}", self.shape), "dimensions of the shape"));
-        }
-        if (1..self.dims.len()).any(|i| self.dims[..i].contains(&self.dims[i])) {
-            return Err(Self::unsupported(format!("the list of dimensions {:?}", self.dims), "each dimension once"));
-        }
-        if let Some(input) = self.inputs.iter().position(|input| !input.dtype.is_float()) {
-            let found = format!("`x{input}` stored as {}", self.inputs[input].dtype);
-            return Err(Self::unsupported(found, "f32, f16 or bf16; cast it first"));
-        }
+        let is_once = (1..self.dims.len()).all(|i| !self.dims[..i].contains(&self.dims[i]));
+        check_supported(name, is_once, || format!("the list of dimensions {:?}", self.dims), "each dimension once")?;
+        check_floats(name, INPUTS.iter().zip(self.inputs.iter().map(|input| input.dtype)))?;
         self.check_exprs()?;
         check_sizes(self, &[("number of elements", n_elements(&self.shape))])?;
-        let n_dims = self.layout()?.sizes.len();
-        if n_dims > Map::MAX_DIMS {
-            return Err(Self::unsupported(format!("a shape with {n_dims} dimensions that cannot be merged"), "at most 6"));
-        }
-        Ok(())
+        self.layout()?.check(name)
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {

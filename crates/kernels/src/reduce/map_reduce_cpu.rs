@@ -6,7 +6,6 @@ use rayon::prelude::*;
 use crate::aligned::AlignedFloats;
 use crate::cpu::room::read_in_f32;
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::vectorised;
 use crate::elementwise::inputs_cpu::Input;
 use crate::expr::{BLOCK_LEN, Evaluator, Expr, Operand, Scratch};
 use crate::kernel::floats::Floats;
@@ -16,6 +15,7 @@ use crate::map::map::{INPUTS, Map};
 use crate::reduce::map_reduce::MapReduce;
 use crate::reduce::reduce_op::Fold;
 use crate::storage::element::{Element, widen};
+use crate::vectorised::{inlined, vectorised};
 
 /// The minimum number of elements for which halves are separate tasks.
 const PARALLEL_LEN: usize = 64 * 1024;
@@ -74,8 +74,6 @@ struct Job<'a> {
     n_exprs: usize,
     /// Whether the only expression is its input, as long as the elements.
     is_identity: bool,
-    /// Whether the only expression is its input, in f32 and as long as the elements, so that no evaluation is needed.
-    is_plain: bool,
     inputs: Vec<Input<'a>>,
     fold: Fold,
     /// The sizes of the layout, at least one dimension.
@@ -105,9 +103,8 @@ impl<'a> Job<'a> {
         let n_inner = (1..=sizes.len()).map(|dim| product(dim, false)).collect();
         let n_kept_inner = (1..=sizes.len()).map(|dim| product(dim, true)).collect();
         let is_identity = exprs == [Expr::input(0)] && matches!(inputs[..], [Input::All(_)]);
-        let is_plain = is_identity && matches!(inputs[..], [Input::All(Floats::F32(_))]);
         let evaluator = Evaluator::new(exprs);
-        Self { evaluator, n_exprs: exprs.len(), is_identity, is_plain, inputs, fold, sizes, is_kept, n_inner, n_kept_inner }
+        Self { evaluator, n_exprs: exprs.len(), is_identity, inputs, fold, sizes, is_kept, n_inner, n_kept_inner }
     }
 
     /// Reduces all elements into `y`.
@@ -202,16 +199,13 @@ impl<'a> Job<'a> {
         Memory {
             scratch: self.evaluator.scratch(),
             inputs: self.inputs.iter().map(Input::buffer).collect(),
-            values: (0..if self.is_plain { 0 } else { self.n_exprs }).map(|_| AlignedFloats::new(LEAF_LEN)).collect(),
+            values: (0..if self.plain().is_some() { 0 } else { self.n_exprs }).map(|_| AlignedFloats::new(LEAF_LEN)).collect(),
         }
     }
 
-    /// The values of the only input, if only that is reduced.
+    /// The values of the only input, if only that is reduced and they are in f32, so that no evaluation is needed.
     fn plain(&self) -> Option<&[f32]> {
-        match self.inputs[..] {
-            [Input::All(Floats::F32(x))] if self.is_plain => Some(x),
-            _ => None,
-        }
+        if let Some(Floats::F32(x)) = self.stored() { Some(x) } else { None }
     }
 
     /// The only input, if only that is reduced.
@@ -389,26 +383,20 @@ impl Fold {
 
     /// `y = y ∘ values`, element by element.
     fn merge(self, y: &mut [f32], values: &[f32]) {
-        vectorised(
-            #[inline(always)]
-            || match self {
-                Self::Sum => y.iter_mut().zip(values).for_each(|(y, v)| *y += v),
-                Self::Max => y.iter_mut().zip(values).for_each(|(y, v)| *y = Self::Max.of(*y, *v)),
-                Self::Min => y.iter_mut().zip(values).for_each(|(y, v)| *y = Self::Min.of(*y, *v)),
-            },
-        );
+        vectorised(inlined!(|| match self {
+            Self::Sum => y.iter_mut().zip(values).for_each(|(y, v)| *y += v),
+            Self::Max => y.iter_mut().zip(values).for_each(|(y, v)| *y = Self::Max.of(*y, *v)),
+            Self::Min => y.iter_mut().zip(values).for_each(|(y, v)| *y = Self::Min.of(*y, *v)),
+        }));
     }
 
     /// `y` = the sum of the rows of `values`, each `row_len` apart and at least as long as `y`, in order.
     fn rows<T: Element>(self, values: &[T], row_len: usize, y: &mut [f32]) {
-        vectorised(
-            #[inline(always)]
-            || match self {
-                Self::Sum => fold_rows(values, row_len, y, |a, b| a + b),
-                Self::Max => fold_rows(values, row_len, y, |a, b| Self::Max.of(a, b)),
-                Self::Min => fold_rows(values, row_len, y, |a, b| Self::Min.of(a, b)),
-            },
-        );
+        vectorised(inlined!(|| match self {
+            Self::Sum => fold_rows(values, row_len, y, |a, b| a + b),
+            Self::Max => fold_rows(values, row_len, y, |a, b| Self::Max.of(a, b)),
+            Self::Min => fold_rows(values, row_len, y, |a, b| Self::Min.of(a, b)),
+        }));
     }
 
     /// The fold of a block: [`LANES`] chains, then a tree.
@@ -417,21 +405,18 @@ impl Fold {
             return values.iter().fold(self.identity(), |a, b| self.of(a, *b));
         }
         let mut lanes = [self.identity(); LANES];
-        vectorised(
-            #[inline(always)]
-            || {
-                // A local copy, which stays in registers.
-                let mut sums = lanes;
-                let (chunks, rest) = values.as_chunks::<LANES>();
-                match self {
-                    Self::Sum => chunks.iter().for_each(|chunk| fold_lanes(&mut sums, chunk, |a, b| a + b)),
-                    Self::Max => chunks.iter().for_each(|chunk| fold_lanes(&mut sums, chunk, |a, b| Self::Max.of(a, b))),
-                    Self::Min => chunks.iter().for_each(|chunk| fold_lanes(&mut sums, chunk, |a, b| Self::Min.of(a, b))),
-                }
-                sums.iter_mut().zip(rest).for_each(|(lane, v)| *lane = self.of(*lane, *v));
-                lanes = sums;
-            },
-        );
+        vectorised(inlined!(|| {
+            // A local copy, which stays in registers.
+            let mut sums = lanes;
+            let (chunks, rest) = values.as_chunks::<LANES>();
+            match self {
+                Self::Sum => chunks.iter().for_each(|chunk| fold_lanes(&mut sums, chunk, |a, b| a + b)),
+                Self::Max => chunks.iter().for_each(|chunk| fold_lanes(&mut sums, chunk, |a, b| Self::Max.of(a, b))),
+                Self::Min => chunks.iter().for_each(|chunk| fold_lanes(&mut sums, chunk, |a, b| Self::Min.of(a, b))),
+            }
+            sums.iter_mut().zip(rest).for_each(|(lane, v)| *lane = self.of(*lane, *v));
+            lanes = sums;
+        }));
         let mut n = LANES;
         while n > 1 {
             n /= 2;

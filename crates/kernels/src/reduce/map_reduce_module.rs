@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use crate::arg::Arg;
 use crate::elementwise::loads::Loads;
-use crate::elementwise::map_module::{WORKGROUP, constants_part};
+use crate::elementwise::map_module::constants_part;
 use crate::error::Error;
 use crate::expr::Expr;
 use crate::expr::wgsl::{self, Lanes};
@@ -15,28 +15,16 @@ use crate::map::map::Map;
 use crate::reduce::map_reduce::MapReduce;
 use crate::reduce::reduce_op::{Fold, Reducer};
 use crate::shader::binding::Binding;
-use crate::shader::dispatch::{Dispatch, fold_workgroups};
+use crate::shader::dispatch::Dispatch;
 use crate::shader::module::{Module, Part};
+use crate::shader::names::names;
 use crate::storage::stored_types::CONVERSIONS;
 
 /// The names of the constants for the positions of elements: sizes and strides of the dimensions that are kept, and of those that
 /// are reduced.
-const KEPT: [[&str; 2]; Map::MAX_DIMS] = [
-    ["KEPT0_SIZE", "KEPT0_STRIDE"],
-    ["KEPT1_SIZE", "KEPT1_STRIDE"],
-    ["KEPT2_SIZE", "KEPT2_STRIDE"],
-    ["KEPT3_SIZE", "KEPT3_STRIDE"],
-    ["KEPT4_SIZE", "KEPT4_STRIDE"],
-    ["KEPT5_SIZE", "KEPT5_STRIDE"],
-];
-const REDUCED: [[&str; 2]; Map::MAX_DIMS] = [
-    ["REDUCED0_SIZE", "REDUCED0_STRIDE"],
-    ["REDUCED1_SIZE", "REDUCED1_STRIDE"],
-    ["REDUCED2_SIZE", "REDUCED2_STRIDE"],
-    ["REDUCED3_SIZE", "REDUCED3_STRIDE"],
-    ["REDUCED4_SIZE", "REDUCED4_STRIDE"],
-    ["REDUCED5_SIZE", "REDUCED5_STRIDE"],
-];
+const KEPT: [[&str; 2]; Map::MAX_DIMS] = names!("KEPT0" "KEPT1" "KEPT2" "KEPT3" "KEPT4" "KEPT5", "_SIZE" "_STRIDE");
+const REDUCED: [[&str; 2]; Map::MAX_DIMS] =
+    names!("REDUCED0" "REDUCED1" "REDUCED2" "REDUCED3" "REDUCED4" "REDUCED5", "_SIZE" "_STRIDE");
 
 /// A size and a stride for each of some dimensions, outermost first.
 type Strides = Vec<[usize; 2]>;
@@ -90,8 +78,8 @@ struct PassModule<'a> {
 impl PassModule<'_> {
     /// The dispatch, without its arguments.
     fn dispatch(&self, label: &'static str) -> Result<Dispatch, Error> {
-        let workgroups = fold_workgroups("map_reduce", (self.reduction.n_kept() * self.n_parts).div_ceil(WORKGROUP))?;
-        Ok(Dispatch::new(label, self.module(), workgroups).constants(self.constants()))
+        let n = self.reduction.n_kept() * self.n_parts;
+        Ok(Dispatch::elementwise("map_reduce", label, self.module(), n)?.constants(self.constants()))
     }
 
     fn loads(&self) -> Loads<'_> {
@@ -221,9 +209,7 @@ impl PassModule<'_> {
         let stores = join(n_results, &|i| format!("    y[{i}u * N_KEPT * N_PARTS + i] = result{i}({folded});\n"), "");
         let _ = write!(
             text,
-            "@compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {{
-    let i = (group.y * groups.x + group.x) * WG + lane;
+            "fn element(i: u32) {{
     if i >= N_KEPT * N_PARTS {{
         return;
     }}

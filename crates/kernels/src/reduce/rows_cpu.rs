@@ -2,13 +2,14 @@
 
 use rayon::prelude::*;
 
+use crate::cpu::blocks::{Threads, each_chunk};
 use crate::cpu::team::OnTeam;
-use crate::cpu::vectorised::vectorised;
+use crate::vectorised::{inlined, vectorised};
 
 /// Elements per task, approximately: values written first are then still in the nearest cache when they are read again.
 const BLOCK_LEN: usize = 4 * 1024;
 /// Elements below which using other threads for a loop does not pay.
-const SERIAL_LEN: usize = 16 * 1024;
+const SERIAL_LEN: usize = 16 * 1024 + 1;
 /// The number of sums or maxima that are computed in parallel, so that they fill vector registers.
 const LANES: usize = 16;
 
@@ -17,41 +18,16 @@ fn block_rows(n_cols: usize) -> usize {
     (BLOCK_LEN / n_cols).max(1)
 }
 
-/// Calls `f(first row, block of y)` for blocks of whole rows that cover `y`, compiled for the vector instructions this machine
-/// has.
-pub(crate) fn each_row_block<T: Send>(n_cols: usize, y: &mut [T], f: impl Fn(usize, &mut [T]) + Sync) {
+/// Calls `f(first row, block of y)` for blocks of rows of `y_cols` elements, as many as for rows of `n_cols` elements, compiled
+/// for the vector instructions this machine has.
+pub(crate) fn each_row_block<T: Send>([n_cols, y_cols]: [usize; 2], y: &mut [T], f: impl Fn(usize, &mut [T]) + Sync) {
     let n_rows = block_rows(n_cols);
-    let run = |(i, y): (usize, &mut [T])| {
-        vectorised(
-            #[inline(always)]
-            || f(i * n_rows, y),
-        );
-    };
-    if y.len() <= SERIAL_LEN {
-        y.chunks_mut(n_rows * n_cols).enumerate().for_each(run);
-    } else {
-        y.par_chunks_mut(n_rows * n_cols).enumerate().for_each_on_team(run);
-    }
+    let threads = Threads::for_work(y.len() / y_cols * n_cols, SERIAL_LEN);
+    each_chunk(threads, n_rows * y_cols, y, |i, y| vectorised(inlined!(|| f(i * n_rows, y))));
 }
 
-/// Calls `f(first row, block of y)` for blocks of rows of `n_cols` elements; each row has one result, in `y`.
-pub(crate) fn each_row_block_of_one_result<T: Send>(n_cols: usize, y: &mut [T], f: impl Fn(usize, &mut [T]) + Sync) {
-    let n_rows = block_rows(n_cols);
-    let run = |(i, y): (usize, &mut [T])| {
-        vectorised(
-            #[inline(always)]
-            || f(i * n_rows, y),
-        );
-    };
-    if y.len() * n_cols <= SERIAL_LEN {
-        y.chunks_mut(n_rows).enumerate().for_each(run);
-    } else {
-        y.par_chunks_mut(n_rows).enumerate().for_each_on_team(run);
-    }
-}
-
-/// Calls `f(first row, block of y, block of z)` for blocks of the same rows of two arrays of `y_cols` and `z_cols` columns, with
-/// as many rows per block as for rows of `n_cols` elements.
+/// Calls `f(first row, block of y, block of z)` for blocks of the same rows of two arrays of `y_cols` and `z_cols` columns,
+/// likewise.
 pub(crate) fn each_row_block_of_two<T: Send, U: Send>(
     n_cols: usize,
     [y_cols, z_cols]: [usize; 2],
@@ -61,12 +37,9 @@ pub(crate) fn each_row_block_of_two<T: Send, U: Send>(
 ) {
     let n_rows = block_rows(n_cols);
     let run = |(i, (y, z)): (usize, (&mut [T], &mut [U]))| {
-        vectorised(
-            #[inline(always)]
-            || f(i * n_rows, y, z),
-        );
+        vectorised(inlined!(|| f(i * n_rows, y, z)));
     };
-    if y.len() / y_cols * n_cols <= SERIAL_LEN {
+    if y.len() / y_cols * n_cols < SERIAL_LEN {
         y.chunks_mut(n_rows * y_cols).zip(z.chunks_mut(n_rows * z_cols)).enumerate().for_each(run);
     } else {
         y.par_chunks_mut(n_rows * y_cols).zip(z.par_chunks_mut(n_rows * z_cols)).enumerate().for_each_on_team(run);
@@ -76,12 +49,7 @@ pub(crate) fn each_row_block_of_two<T: Send, U: Send>(
 /// `Σ f(x)` over a row: sixteen partial sums in parallel, then their sum in order.
 #[inline(always)]
 pub(crate) fn sum(x: &[f32], f: impl Fn(f32) -> f32) -> f32 {
-    sum_of_two(
-        x,
-        x,
-        #[inline(always)]
-        |x, _| f(x),
-    )
+    sum_of_two(x, x, inlined!(|x, _| f(x)))
 }
 
 /// `Σ f(a, b)` over two rows of one length, likewise.

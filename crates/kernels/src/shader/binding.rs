@@ -1,7 +1,6 @@
 use std::fmt::Write as _;
 
-use crate::arg::names;
-use crate::arg::{Arg, ArgKey};
+use crate::arg::{Arg, ArgKey, names};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::shader::param::Fields;

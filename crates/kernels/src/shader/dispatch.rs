@@ -1,10 +1,9 @@
 use crate::arg::Arg;
 use crate::error::Error;
 use crate::shader::binding::Binding;
-use crate::shader::module::part;
-use crate::shader::module::{Module, Part};
+use crate::shader::module::{Module, Part, part};
 use crate::shader::param::Param;
-use crate::sizes::in_u32;
+use crate::sizes::{check_size, in_u32};
 
 /// One WGSL dispatch of a kernel: module, entry point, constants, parameters, and which arguments it binds.
 ///
@@ -92,12 +91,12 @@ impl Dispatch {
 
     /// The same with another field of the uniform struct, `params.name` in the WGSL.
     pub fn param(self, name: &'static str, value: impl Into<Param>) -> Self {
-        self.params([(name, value.into())])
+        self.params([(name, value)])
     }
 
     /// The same with more fields of the uniform struct.
-    pub fn params(mut self, params: impl IntoIterator<Item = (&'static str, Param)>) -> Self {
-        params.into_iter().for_each(|(name, value)| self.wgsl.declare_field(name, value, &mut self.params));
+    pub fn params(mut self, params: impl IntoIterator<Item = (&'static str, impl Into<Param>)>) -> Self {
+        params.into_iter().for_each(|(name, value)| self.wgsl.declare_field(name, value.into(), &mut self.params));
         self
     }
 
@@ -135,9 +134,7 @@ pub const MAX_WORKGROUPS: u32 = 65_535;
 /// [`Error::Size`] if `n` is zero or beyond 65535².
 pub fn fold_workgroups(kernel: &'static str, n: usize) -> Result<[u32; 3], Error> {
     let max = MAX_WORKGROUPS as usize;
-    if n == 0 || n > max * max {
-        return Err(Error::Size { kernel, size: "number of workgroups", found: n, expected: "1 to 65535 * 65535" });
-    }
+    check_size(kernel, ("number of workgroups", n), n > 0 && n <= max * max, "1 to 65535 * 65535")?;
     let y = n.div_ceil(max);
     let x = n.div_ceil(y);
     Ok([in_u32(x), in_u32(y), 1])

@@ -3,9 +3,8 @@
 use bytemuck::Pod;
 use half::{bf16, f16};
 
-use super::bf16_by_avx512;
-use super::f16_by_avx512;
 use super::halves::{bf16_of_f32, f16_of_f32, f32_of_bf16, f32_of_f16};
+use super::{bf16_by_avx512, f16_by_avx512};
 
 /// The storage type of a float.
 pub(crate) trait Element: Pod + Send + Sync {

@@ -2,7 +2,7 @@ use crate::adapter::adapter::Adapter;
 use crate::arg::{Access, Arg};
 use crate::dtype::DType;
 use crate::elementwise::cast::Cast;
-use crate::error::Error;
+use crate::error::{Error, check_supported};
 use crate::kernel::kernel::{Cost, Kernel};
 use crate::kernel::twin::TwinArgs;
 use crate::shader::dispatch::Dispatch;
@@ -30,14 +30,12 @@ fn stored_impl(kernel: Box<dyn Kernel>, dtypes: &[DType]) -> Result<Box<dyn Kern
     let args = kernel.args();
     let given = args.iter().filter(|arg| arg.access != Access::Scratch);
     let n_given = given.clone().count();
-    if n_given != dtypes.len() {
-        let found = format!("{} element types for {n_given} arguments", dtypes.len());
-        return Err(Error::Unsupported { kernel: kernel.name(), found, expected: "one for each" });
-    }
+    let found = || format!("{} element types for {n_given} arguments", dtypes.len());
+    check_supported(kernel.name(), n_given == dtypes.len(), found, "one for each")?;
     let may_be = |arg: &Arg, dtype: DType| arg.dtype == dtype || (arg.dtype == DType::F32 && dtype.is_half());
-    if let Some((arg, dtype)) = given.clone().zip(dtypes).find(|(arg, dtype)| !may_be(arg, **dtype)) {
-        let found = format!("`{}` ({:?}) stored as {dtype:?}", arg.name, arg.dtype);
-        return Err(Error::Unsupported { kernel: kernel.name(), found, expected: "its own type, or f16 or bf16 for f32" });
+    for (arg, dtype) in given.clone().zip(dtypes) {
+        let found = || format!("`{}` ({:?}) stored as {dtype:?}", arg.name, arg.dtype);
+        check_supported(kernel.name(), may_be(arg, *dtype), found, "its own type, or f16 or bf16 for f32")?;
     }
     if given.map(|arg| arg.dtype).eq(dtypes.iter().copied()) {
         return Ok(kernel);

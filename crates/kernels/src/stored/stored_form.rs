@@ -5,8 +5,7 @@ use crate::error::Error;
 use crate::kernel::kernel::{Cost, Kernel};
 use crate::kernel::twin::TwinArgs;
 use crate::shader::dispatch::Dispatch;
-use crate::stored::converted::Converted;
-use crate::stored::converted::stored;
+use crate::stored::converted::{Converted, stored};
 
 /// A kernel that has a specialised form for floats stored in 16 bits, which [`Kernel::stored_as`] returns as [`Stored`]. Its twin
 /// checks the [types](TwinArgs::dtype) of its arguments.
@@ -24,6 +23,12 @@ pub(crate) trait StoredForm: Kernel + Clone {
     /// As [`Kernel::dispatches`].
     fn stored_dispatches(&self, dtypes: &[DType], adapter: &Adapter) -> Result<Vec<Dispatch>, Error>;
 
+    /// The implementation of [`Kernel::dispatches`].
+    fn own_dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+        let dtypes: Vec<DType> = self.args().iter().map(|arg| arg.dtype).collect();
+        self.stored_dispatches(&dtypes, adapter)
+    }
+
     /// The implementation of [`Kernel::stored_as`].
     fn stored_form(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
         let nearest = self.nearest(dtypes)?;
@@ -32,6 +37,20 @@ pub(crate) trait StoredForm: Kernel + Clone {
         Some(if is_all { form } else { Box::new(Converted { kernel: form, dtypes: dtypes.to_vec() }) })
     }
 }
+
+/// The methods of a [`Kernel`] that follow from its [`StoredForm`].
+macro_rules! by_stored_form {
+    () => {
+        fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+            self.own_dispatches(adapter)
+        }
+
+        fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+            self.stored_form(dtypes)
+        }
+    };
+}
+pub(crate) use by_stored_form;
 
 /// A kernel in its form for floats stored as `dtypes` says, one type for each argument except scratch.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use super::{update_cpu, update_module};
 use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
-use crate::error::Error;
+use crate::error::{Error, check_supported};
 use crate::expr::Expr;
 use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::interval::check_settings;
@@ -36,10 +36,10 @@ pub const GROUP_LEN: usize = 64;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Update<R, const V: usize, const I: usize, const O: usize> {
     name: &'static str,
-    rule: R,
-    n: usize,
+    pub(super) rule: R,
+    pub(super) n: usize,
     table_len: usize,
-    groups: Groups,
+    pub(super) groups: Groups,
 }
 
 /// Whether rates and decays differ between parameters.
@@ -71,18 +71,6 @@ impl<R: Rule<V, I, O>, const V: usize, const I: usize, const O: usize> Update<R,
     pub const fn grouped(mut self) -> Self {
         self.groups = Groups::Table;
         self
-    }
-
-    pub(super) const fn rule(&self) -> &R {
-        &self.rule
-    }
-
-    pub(super) const fn len(&self) -> usize {
-        self.n
-    }
-
-    pub(super) const fn groups(&self) -> Groups {
-        self.groups
     }
 
     /// The names of the arguments of one number.
@@ -141,11 +129,9 @@ impl<R: Rule<V, I, O>, const V: usize, const I: usize, const O: usize> Kernel fo
         let every = self.rule.values().into_iter().map(|value| value.every() as usize).min().unwrap_or(1);
         check_sizes(self, &[("n", self.n), ("table_len", self.table_len), ("every", every)])?;
         let n_args = self.args().len();
-        if O == 0 || I + O > MAX_ARGS || n_args > MAX_ARGS {
-            let found = format!("an update with {n_args} arguments (replaced values: {O})");
-            return Err(Error::Unsupported { kernel: self.name, found, expected: "at least one value, and at most 8 arguments" });
-        }
-        Ok(())
+        let found = || format!("an update with {n_args} arguments (replaced values: {O})");
+        let is_bindable = O > 0 && I + O <= MAX_ARGS && n_args <= MAX_ARGS;
+        check_supported(self.name, is_bindable, found, "at least one value, and at most 8 arguments")
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {

@@ -9,20 +9,16 @@ use crate::error::Error;
 use crate::expr::wgsl::{self, Lanes};
 use crate::kernel::kernel::Kernel;
 use crate::shader::binding::Binding;
-use crate::shader::dispatch::{Dispatch, fold_workgroups};
-use crate::shader::module::part;
-use crate::shader::module::{Module, Part};
-
-/// Invocations of a workgroup.
-const WORKGROUP: usize = 64;
+use crate::shader::dispatch::Dispatch;
+use crate::shader::module::{Module, Part, part};
 
 const HEAD: &str = "// y = rule(step, x, y), a few elements per invocation. Does nothing if the update does not take place. Twin: update/update_cpu.rs. Bound by bytes.\n";
 
 pub(super) fn dispatch<R: Rule<V, I, O>, const V: usize, const I: usize, const O: usize>(
     kernel: &Update<R, V, I, O>,
 ) -> Result<Dispatch, Error> {
-    let lanes = if kernel.len().is_multiple_of(4) { Lanes::Four } else { Lanes::One };
-    let values = kernel.rule().values();
+    let lanes = if kernel.n.is_multiple_of(4) { Lanes::Four } else { Lanes::One };
+    let values = kernel.rule.values();
     let (exprs, condition) = (kernel.exprs(), kernel.condition());
     let all: Vec<_> = exprs.iter().chain([&condition]).cloned().collect();
     let functions = exprs.iter().enumerate().map(|(i, expr)| wgsl::function(&format!("expr{i}"), expr, V + I + O));
@@ -34,8 +30,6 @@ pub(super) fn dispatch<R: Rule<V, I, O>, const V: usize, const I: usize, const O
         .with_all(functions)
         .with(wgsl::function("takes_place", &condition, 1 + V))
         .with(Part::own("main", main(kernel, lanes)));
-    let n_workgroups = kernel.len().div_ceil(lanes.count()).div_ceil(WORKGROUP);
-    let workgroups = fold_workgroups(kernel.name(), n_workgroups)?;
     let (inputs, replaced) = Update::<R, V, I, O>::names();
     let bound = |name: &'static str| match name {
         "groups" => Binding::of(name).elements("vec2f"),
@@ -47,22 +41,13 @@ pub(super) fn dispatch<R: Rule<V, I, O>, const V: usize, const I: usize, const O
     let args = kernel.args();
     let (reads, writes) = args.split_at(args.len() - O);
     let [reads, writes] = [reads, writes].map(|args| args.iter().map(|arg| bound(arg.name)).collect::<Vec<_>>());
-    Dispatch::new(kernel.name(), module, workgroups).bind(&args, reads, writes)
+    let n_invocations = kernel.n.div_ceil(lanes.count());
+    Dispatch::elementwise(kernel.name(), kernel.name(), module, n_invocations)?.bind(&args, reads, writes)
 }
 
 fn main<R: Rule<V, I, O>, const V: usize, const I: usize, const O: usize>(kernel: &Update<R, V, I, O>, lanes: Lanes) -> String {
-    let mut text = format!(
-        "{HEAD}const WG: u32 = {WORKGROUP}u;
-
-@compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups_of: vec3u, @builtin(local_invocation_index) lane: u32) {{
-    let i = (group.y * groups_of.x + group.x) * WG + lane;
-    if i >= arrayLength(&y0) {{
-        return;
-    }}
-"
-    );
-    let values = kernel.rule().values();
+    let mut text = format!("{HEAD}fn element(i: u32) {{\n    if i >= arrayLength(&y0) {{\n        return;\n    }}\n");
+    let values = kernel.rule.values();
     let mut numbers = kernel.numbers();
     for (k, value) in values.iter().enumerate() {
         let value = match value {
@@ -75,7 +60,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups_of:
     let first = if lanes == Lanes::One { "" } else { ".x" };
     let given = std::iter::once(format!("V({})", StepValue::Skipped.wgsl())).chain(step.clone()).collect::<Vec<_>>().join(", ");
     let _ = writeln!(text, "    if takes_place({given}){first} == 0.0 {{\n        return;\n    }}");
-    if kernel.groups() == Groups::Table {
+    if kernel.groups == Groups::Table {
         let len = GROUP_LEN / lanes.count();
         let _ = writeln!(text, "    let own = groups[i / {len}u];\n    if own.x < 0.0 {{\n        return;\n    }}");
         for (k, value) in values.iter().enumerate() {

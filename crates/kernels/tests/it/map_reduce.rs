@@ -142,7 +142,7 @@ fn what_does_not_fit_is_refused() {
     refused(Reducer::Sum, x(0), &[&[3, 4]], &[2], "dimension 2 of shape [3, 4]");
     refused(Reducer::Sum, x(0), &[&[3, 4]], &[1, 0, 1], "the list of dimensions [1, 0, 1] is not supported");
     refused(Reducer::Sum, x(1), &[&[3]], &[0], "the expression `x1` (number of inputs: 1) is not supported");
-    refused(Reducer::Sum, x(1), &[&[3], &[3]], &[0], "input x0, which `x1` does not read");
+    refused(Reducer::Sum, x(1), &[&[3], &[3]], &[0], "input x0, which no expression reads");
     refused(Reducer::Sum, x(0), &[&[0]], &[0], "number of elements is 0");
     refused(Reducer::Sum, x(0) + x(1), &[&[3], &[4]], &[0], "equal or 1");
     let sum = (0..6).map(x).reduce(|a, b| a + b).expect("six");

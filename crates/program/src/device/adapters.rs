@@ -16,11 +16,7 @@ pub(crate) fn open_adapters() -> Vec<(DeviceInfo, wgpu::Adapter)> {
         let info = adapter.get_info();
         if !found.iter().any(|(_, other)| is_same_gpu(&other.get_info(), &info)) {
             let kind = if info.device_type == wgpu::DeviceType::Cpu { DeviceKind::Software } else { DeviceKind::Gpu };
-            let backend = info.backend.to_string();
-            found.push((
-                DeviceInfo { name: info.name, kind, backend, fallback: None, failed_attempts: Vec::new(), coop_refused: None },
-                adapter,
-            ));
+            found.push((DeviceInfo::new(info.name, kind, info.backend.to_string()), adapter));
         }
     }
     found.sort_by_key(|(_, adapter)| rank(adapter.get_info().device_type));

@@ -31,23 +31,20 @@ pub struct DeviceBuilder {
 
 impl DeviceBuilder {
     /// Which device. The default is [`Selection::Best`].
-    pub fn selection(mut self, selection: Selection) -> Self {
-        self.selection = selection;
-        self
+    pub fn selection(self, selection: Selection) -> Self {
+        Self { selection, ..self }
     }
 
     /// Threads of the CPU executor; 0, the default, uses one for each core. Results do not depend on it.
-    pub fn threads(mut self, n_threads: usize) -> Self {
-        self.n_threads = n_threads;
-        self
+    pub fn threads(self, n_threads: usize) -> Self {
+        Self { n_threads, ..self }
     }
 
     /// Lowers the maximum size of one kernel argument, as if the adapter could not bind more: tables are then held in more
     /// windows. For tests, and for drivers that report more than they support. [`Device::compile`] splits or refuses larger
     /// kernels, also on the CPU.
-    pub fn max_binding_bytes(mut self, max_bytes: usize) -> Self {
-        self.max_binding_bytes = Some(max_bytes as u64);
-        self
+    pub fn max_binding_bytes(self, max_bytes: usize) -> Self {
+        Self { max_binding_bytes: Some(max_bytes as u64), ..self }
     }
 
     /// Maximum bytes of programs and persistent buffers on the device, so that several processes can share it. A larger program
@@ -66,17 +63,15 @@ impl DeviceBuilder {
     /// assert!(matches!(refused, Err(Error::MemoryLimit { needed_bytes: 4_194_304, limit_bytes: 1_048_576, .. })));
     /// # Ok::<(), Error>(())
     /// ```
-    pub fn memory_limit(mut self, max_bytes: usize) -> Self {
-        self.memory_limit = Some(max_bytes);
-        self
+    pub fn memory_limit(self, max_bytes: usize) -> Self {
+        Self { memory_limit: Some(max_bytes), ..self }
     }
 
     /// The number of attempts to open an adapter before an error is returned, with pauses of 50 ms, 100 ms, 200 ms and so on in
     /// between: other processes may keep it busy temporarily. The default is 5, which takes three quarters of a second to fail; 0
     /// counts as 1. [`DeviceInfo::failed_attempts`] lists the errors.
-    pub fn open_attempts(mut self, n_attempts: u32) -> Self {
-        self.n_attempts = Attempts(n_attempts.max(1));
-        self
+    pub fn open_attempts(self, n_attempts: u32) -> Self {
+        Self { n_attempts: Attempts(n_attempts.max(1)), ..self }
     }
 
     /// A folder for the driver's pipeline cache, which is kept from one process to the next, with one file per adapter; it is
@@ -85,9 +80,8 @@ impl DeviceBuilder {
     /// [`Device::pipeline_cache`] reports the state of the cache: a damaged file is ignored and written again.
     ///
     /// The driver runs the code that it finds in the file, so other users must not be able to write to the folder.
-    pub fn pipeline_cache(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.pipeline_cache = Some(folder.into());
-        self
+    pub fn pipeline_cache(self, folder: impl Into<PathBuf>) -> Self {
+        Self { pipeline_cache: Some(folder.into()), ..self }
     }
 
     /// Allows products of f16 operands to be accumulated in f16, 16 at a time, with only those partial sums added in f32. It is
@@ -112,9 +106,8 @@ impl DeviceBuilder {
     /// assert!(n_places.is_none_or(|n| n == 16), "all sums in f32, or those of 16 products in f16");
     /// # Ok::<(), brisk_program::Error>(())
     /// ```
-    pub fn allow_f16_accumulation(mut self) -> Self {
-        self.f16_accumulation = true;
-        self
+    pub fn allow_f16_accumulation(self) -> Self {
+        Self { f16_accumulation: true, ..self }
     }
 
     /// Disables the cooperative matrices of the adapter (tensor cores).
@@ -122,9 +115,8 @@ impl DeviceBuilder {
     /// By default, products and convolutions of operands stored in f16, as under autocast, run on them if the adapter lists
     /// matrices of f16 with sums in f32 and a self-check when the device is opened finds that they compute correctly. Otherwise
     /// they are not used; [`DeviceInfo::coop_refused`] says why a self-check failed.
-    pub fn without_cooperative_matrices(mut self) -> Self {
-        self.without_coop = true;
-        self
+    pub fn without_cooperative_matrices(self) -> Self {
+        Self { without_coop: true, ..self }
     }
 
     /// Computes all matrix products with one family of kernels, to compare families; by default the family depends on the adapter
@@ -142,9 +134,8 @@ impl DeviceBuilder {
     /// assert!(device.adapter().is_none_or(|adapter| adapter.matmul_family == Some(MatmulFamily::Tiled)));
     /// # Ok::<(), brisk_program::Error>(())
     /// ```
-    pub fn matmul_family(mut self, family: MatmulFamily) -> Self {
-        self.matmul_family = Some(family);
-        self
+    pub fn matmul_family(self, family: MatmulFamily) -> Self {
+        Self { matmul_family: Some(family), ..self }
     }
 
     /// Checks that the selected device exists, without opening it.
@@ -209,14 +200,7 @@ impl DeviceBuilder {
         let n_threads = if self.n_threads == 0 { cores } else { self.n_threads };
         let name = format!("cpu, {n_threads} threads");
         let cpu = Arc::new(CpuDevice::new(name.clone(), n_threads, self.memory_limit)?);
-        let info = DeviceInfo {
-            name,
-            kind: DeviceKind::Cpu,
-            backend: "rust".to_owned(),
-            fallback,
-            failed_attempts: Vec::new(),
-            coop_refused: None,
-        };
+        let info = DeviceInfo { fallback, ..DeviceInfo::new(name, DeviceKind::Cpu, "rust".to_owned()) };
         Ok(Device::new(info, cpu, None, self.lowered(u64::MAX)))
     }
 

@@ -5,10 +5,8 @@ use crate::device::required::Required;
 use crate::error::Error;
 use crate::executor::Compiled;
 use crate::plan::Plan;
-use crate::profile::Profile;
-use crate::profile::{ProfiledStep, Span, Timer};
-use crate::record::program::Program;
-use crate::record::program::Step;
+use crate::profile::{Profile, ProfiledStep, Span, Timer};
+use crate::record::program::{Program, Step};
 
 /// A program compiled for a device, with its memory allocated and its pipelines and bind groups created.
 ///
@@ -36,7 +34,7 @@ impl Executable {
             cost: step.kernel.cost(),
             dispatches: compiled.dispatches(i),
         };
-        let steps = program.steps().iter().enumerate().map(step).collect();
+        let steps = program.steps.iter().enumerate().map(step).collect();
         Ok(Self {
             device: device.clone(),
             plan,
@@ -110,7 +108,7 @@ impl Executable {
 /// Checks that each argument fits into one binding.
 fn check_bindings(device: &Device, program: &Program) -> Result<(), Error> {
     let limit_bytes = device.max_binding_bytes() as u64;
-    for step in program.steps().iter().filter(|step| step.host.is_none()) {
+    for step in program.steps.iter().filter(|step| step.host.is_none()) {
         if let Some(arg) = step.args.iter().find(|arg| arg.bytes.len() as u64 > limit_bytes) {
             let (kernel, len_bytes, adapter) = (step.kernel.name(), arg.bytes.len() as u64, device.info().name.clone());
             return Err(kernels::Error::BindingLimit { kernel, arg: arg.name, len_bytes, adapter, limit_bytes }.into());

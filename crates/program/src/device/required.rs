@@ -20,9 +20,9 @@ impl Required {
     pub(crate) fn of(program: &Program) -> Self {
         let mut required =
             Self { program: program.name().to_owned(), read: Vec::new(), written: Vec::new(), has_run: false.into() };
-        for (buffer, persistent) in program.buffers().iter().map(|buffer| buffer.persistent.as_ref()).enumerate() {
+        for (buffer, persistent) in program.buffers.iter().map(|buffer| buffer.persistent.as_ref()).enumerate() {
             let Some(persistent) = persistent else { continue };
-            let uses = program.steps().iter().flat_map(|step| step.args.iter().map(|arg| (step.kernel.name(), arg)));
+            let uses = program.steps.iter().flat_map(|step| step.args.iter().map(|arg| (step.kernel.name(), arg)));
             let mut uses = uses.filter(|(_, arg)| arg.buffer == buffer).peekable();
             if let Some(&(kernel, _)) = uses.peek().filter(|(_, arg)| persistent.is_required() && arg.access.reads()) {
                 required.read.push((persistent.clone(), kernel));

@@ -1,5 +1,4 @@
-use crate::device::Device;
-use crate::device::check_host_range;
+use crate::device::{Device, check_host_range};
 use crate::error::Error;
 use crate::executor::Staging;
 use crate::record::upload::Upload;

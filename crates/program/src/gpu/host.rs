@@ -10,8 +10,7 @@ use crate::gpu::transfer::{Read, Readable};
 use crate::gpu::{Block, GpuDevice, GpuExecutable, encode_pass};
 use crate::memory::lock;
 use crate::record::host_step::{HostBuffers, HostPart, RecordedHost, parts_of};
-use crate::record::program::Program;
-use crate::record::program::StepArg;
+use crate::record::program::{Program, StepArg};
 
 /// Kernels that are submitted together, and the host step after them.
 #[derive(Debug)]
@@ -44,6 +43,11 @@ struct Late<'a> {
 }
 
 impl GpuPart {
+    /// The first `n` kernels, without a host step.
+    pub(crate) fn of_kernels(n: usize) -> Self {
+        Self { kernels: 0..n, host: None }
+    }
+
     pub(crate) fn has_host(&self) -> bool {
         self.host.is_some()
     }
@@ -60,7 +64,7 @@ impl GpuHost {
 impl GpuDevice {
     pub(crate) fn parts(&self, program: &Program, blocks: &[Option<(Arc<Block>, usize)>]) -> Result<Vec<GpuPart>, Error> {
         let part = |HostPart { kernels, host }| {
-            let host = host.map(|step| self.host(step, &program.steps()[kernels.end].args, blocks)).transpose()?;
+            let host = host.map(|step| self.host(step, &program.steps[kernels.end].args, blocks)).transpose()?;
             Ok(GpuPart { kernels, host })
         };
         parts_of(program).into_iter().map(part).collect()

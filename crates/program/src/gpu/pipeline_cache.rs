@@ -31,7 +31,7 @@ pub struct PipelineCache {
 /// The cache of one device and its file.
 #[derive(Debug)]
 pub(crate) struct CacheFile {
-    cache: wgpu::PipelineCache,
+    pub(crate) cache: wgpu::PipelineCache,
     state: Mutex<State>,
 }
 
@@ -66,10 +66,6 @@ impl CacheFile {
         let (loaded_bytes, sum) = data.as_ref().map_or((0, 0), |data| (data.len(), crc32fast::hash(data)));
         let public = PipelineCache { path, loaded_bytes, saved_bytes: 0, not_loaded, not_saved: None };
         Some(Self { cache, state: Mutex::new(State { public, n_pipelines: 0, sum }) })
-    }
-
-    pub(crate) fn cache(&self) -> &wgpu::PipelineCache {
-        &self.cache
     }
 
     pub(crate) fn state(&self) -> PipelineCache {

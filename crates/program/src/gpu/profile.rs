@@ -7,6 +7,7 @@ use brisk_kernels::{bytemuck, wgpu};
 
 use crate::error::Error;
 use crate::executor::Executor;
+use crate::gpu::host::GpuPart;
 use crate::gpu::{GpuDevice, GpuExecutable};
 use crate::memory::lock;
 use crate::profile::{Span, Timer, ns_since};
@@ -29,12 +30,10 @@ impl GpuDevice {
         self.expect_run(executable);
         let has_timestamps = self.device.features().contains(wgpu::Features::TIMESTAMP_QUERY);
         let kernels = &executable.kernels[..];
-        if !executable.parts.is_empty() {
-            Ok((Timer::Waits, self.by_waits_with_host(executable, n)?))
-        } else if has_timestamps && !kernels.is_empty() {
+        if executable.parts.is_empty() && has_timestamps && !kernels.is_empty() {
             Ok((Timer::Timestamps, self.by_timestamps(kernels, n)?))
         } else {
-            Ok((Timer::Waits, self.by_waits(kernels, n)?))
+            Ok((Timer::Waits, self.by_waits(executable, n)?))
         }
     }
 
@@ -71,24 +70,14 @@ impl GpuDevice {
         Ok(Queries { set, resolved, ns_a_tick: f64::from(self.queue.get_timestamp_period()) })
     }
 
-    fn by_waits(&self, kernels: &[Recorded], n: usize) -> Result<Vec<Span>, Error> {
-        self.wait()?;
-        let start = Instant::now();
-        let mut spans = Vec::with_capacity(n * kernels.len());
-        for _ in 0..n {
-            for (step, kernel) in kernels.iter().enumerate() {
-                spans.push(self.waited(start, step, kernel)?);
-            }
-        }
-        Ok(spans)
-    }
-
-    fn by_waits_with_host(&self, executable: &GpuExecutable, n: usize) -> Result<Vec<Span>, Error> {
+    fn by_waits(&self, executable: &GpuExecutable, n: usize) -> Result<Vec<Span>, Error> {
         self.wait()?;
         let _replay = lock(&executable.replaying);
         let start = Instant::now();
         let mut spans = Vec::with_capacity(n * executable.kernels.len());
-        for part in std::iter::repeat_n(&executable.parts, n).flatten() {
+        let whole = [GpuPart::of_kernels(executable.kernels.len())];
+        let parts = if executable.parts.is_empty() { &whole } else { &executable.parts[..] };
+        for part in std::iter::repeat_n(parts, n).flatten() {
             for step in part.kernels.clone() {
                 spans.push(self.waited(start, step, &executable.kernels[step])?);
             }

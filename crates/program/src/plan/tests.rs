@@ -3,8 +3,7 @@ use brisk_kernels::{Access, Adapter, Arg, DType, Dispatch, Kernel, TwinArgs};
 use crate::plan::Plan;
 use crate::plan::layout::Place;
 use crate::record::persistent::Persistent;
-use crate::record::program::Buffer;
-use crate::record::program::{Program, Slice};
+use crate::record::program::{Buffer, Program, Slice};
 
 /// Reads some buffers and writes some; the values do not matter to a plan.
 #[derive(Debug)]
@@ -69,15 +68,15 @@ fn random_program(seed: u64) -> Program {
 
 /// The steps from the first use of a buffer to the last.
 fn life(program: &Program, buffer: usize) -> Option<std::ops::RangeInclusive<usize>> {
-    let names = |i: &usize| program.steps()[*i].args.iter().any(|arg| arg.buffer == buffer);
+    let names = |i: &usize| program.steps[*i].args.iter().any(|arg| arg.buffer == buffer);
     let first = (0..program.n_kernels()).find(names)?;
     Some(first..=(0..program.n_kernels()).rfind(names)?)
 }
 
 #[track_caller]
 fn check(program: &Program, plan: &Plan) {
-    let slots: Vec<_> = plan.slots().iter().map(|slot| slot.len_bytes).collect();
-    for (i, buffer) in program.buffers().iter().enumerate() {
+    let slots: Vec<_> = plan.slots.iter().map(|slot| slot.len_bytes).collect();
+    for (i, buffer) in program.buffers.iter().enumerate() {
         let life_of_i = if buffer.persistent.is_some() { None } else { life(program, i) };
         assert_eq!(plan.place_of(i).is_some(), life_of_i.is_some(), "{}: buffer {i} has a place if it is used", program.name());
         let (Some(place), Some(a)) = (plan.place_of(i), life_of_i) else { continue };
@@ -85,7 +84,7 @@ fn check(program: &Program, plan: &Plan) {
         let bytes_of_i = bytes(place, buffer);
         assert!(bytes_of_i.end <= slots[place.slot], "{}: buffer {i} fits its slot", program.name());
         assert!(place.start_bytes.is_multiple_of(256), "{}: buffer {i} starts where an adapter binds", program.name());
-        for (j, other) in program.buffers()[..i].iter().enumerate() {
+        for (j, other) in program.buffers[..i].iter().enumerate() {
             let Some(place_of_j) = plan.place_of(j).filter(|other| other.slot == place.slot) else { continue };
             let (b, bytes_of_j) = (life(program, j).expect("it has a place, so it is used"), bytes(place_of_j, other));
             let at_once = a.start() <= b.end() && b.start() <= a.end();
@@ -106,7 +105,7 @@ fn check(program: &Program, plan: &Plan) {
 
 /// Whether a kernel uses both and writes one.
 fn is_written_beside(program: &Program, i: usize, j: usize) -> bool {
-    program.steps().iter().any(|step| {
+    program.steps.iter().any(|step| {
         let given = |buffer| step.args.iter().filter(move |arg| arg.buffer == buffer);
         let writes = |buffer| given(buffer).any(|arg| arg.access.writes());
         given(i).count() > 0 && given(j).count() > 0 && (writes(i) || writes(j))
@@ -116,7 +115,7 @@ fn is_written_beside(program: &Program, i: usize, j: usize) -> bool {
 fn most_alive(program: &Program) -> usize {
     let is_alive = |i: usize, step: usize| life(program, i).is_some_and(|life| life.contains(&step));
     let alive = |step| -> usize {
-        let transients = program.buffers().iter().enumerate().filter(|(_, buffer)| buffer.persistent.is_none());
+        let transients = program.buffers.iter().enumerate().filter(|(_, buffer)| buffer.persistent.is_none());
         transients.filter(|(i, _)| is_alive(*i, step)).map(|(_, buffer)| buffer.len_bytes()).sum()
     };
     (0..program.n_kernels()).map(alive).max().unwrap_or(0)

@@ -8,14 +8,7 @@ const ROOFLINE: Roofline = Roofline { copy_bytes_per_s: 1e9, flops_per_s: 1e10 }
 
 /// Two replays of four steps: two calls of a small product, one of a large product, and an addition.
 fn profile(lens_ns: [u64; 8]) -> Profile {
-    let device = DeviceInfo {
-        name: "toy".to_owned(),
-        kind: DeviceKind::Cpu,
-        backend: "none".to_owned(),
-        fallback: None,
-        failed_attempts: vec![],
-        coop_refused: None,
-    };
+    let device = DeviceInfo::new("toy".to_owned(), DeviceKind::Cpu, "none".to_owned());
     let (small, large) = (Cost { flops: 100, bytes: 20 }, Cost { flops: 1000, bytes: 40 });
     let step = |(name, cost)| ProfiledStep { name, cost, dispatches: vec![] };
     let steps = [("matmul", small), ("add", Cost { flops: 5, bytes: 60 }), ("matmul", large), ("matmul", small)];

@@ -148,7 +148,7 @@ impl RecordedHost {
 pub(crate) fn parts_of(program: &Program) -> Vec<HostPart> {
     let name: Arc<str> = program.name().into();
     let (mut parts, mut first) = (Vec::new(), 0);
-    for (at, step) in program.steps().iter().enumerate() {
+    for (at, step) in program.steps.iter().enumerate() {
         if let Some(host) = &step.host {
             let host = Some(RecordedHost { program: name.clone(), step: host.clone(), args: step.kernel.args() });
             parts.push(HostPart { kernels: first..at, host });

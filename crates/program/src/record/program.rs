@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use brisk_kernels::{Access, Arg, Cost, DType, Kernel};
 
 use crate::error::Error;
-use crate::record::host_step::HostKernel;
-use crate::record::host_step::HostStep;
+use crate::record::host_step::{HostKernel, HostStep};
 use crate::record::persistent::Persistent;
 
 /// A list of kernels over buffers: recorded once, compiled for a device, replayed many times.
@@ -37,8 +36,8 @@ use crate::record::persistent::Persistent;
 pub struct Program {
     id: u64,
     name: String,
-    buffers: Vec<Buffer>,
-    steps: Vec<Step>,
+    pub(crate) buffers: Vec<Buffer>,
+    pub(crate) steps: Vec<Step>,
 }
 
 /// A range of elements of one of a program's buffers, the argument of a kernel. It is `Copy`, and contains only a few numbers.
@@ -55,7 +54,7 @@ pub struct Program {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
     program: u64,
-    buffer: usize,
+    pub(crate) buffer: usize,
     dtype: DType,
     start: usize,
     len: usize,
@@ -320,30 +319,10 @@ impl Program {
         Self { buffers: self.buffers.clone(), steps, ..Self::new(self.name.clone()) }
     }
 
-    /// Replaces step `at` by `step`, and removes step `earlier`.
-    pub(crate) fn replace(&mut self, earlier: usize, at: usize, step: Step) {
-        self.steps[at] = step;
-        self.steps.remove(earlier);
-    }
-
-    pub(crate) fn set_step(&mut self, at: usize, step: Step) {
-        self.steps[at] = step;
-    }
-
-    /// Replaces the buffer `old` by `new` in all kernels.
-    pub(crate) fn replace_buffer(&mut self, old: usize, new: usize) {
-        self.replace_buffer_from(0, old, new);
-    }
-
     /// Replaces the buffer `old` by `new` in the kernels from `at` on.
-    pub(crate) fn replace_buffer_from(&mut self, at: usize, old: usize, new: usize) {
+    pub(crate) fn replace_buffer(&mut self, at: usize, old: usize, new: usize) {
         let args = self.steps.iter_mut().skip(at).flat_map(|step| &mut step.args);
         args.filter(|arg| arg.buffer == old).for_each(|arg| arg.buffer = new);
-    }
-
-    /// Appends a step.
-    pub(crate) fn append(&mut self, step: Step) {
-        self.steps.push(step);
     }
 
     /// Adds a transient with the dtype and length of `buffer`.
@@ -351,14 +330,6 @@ impl Program {
         let Buffer { name, dtype, len, .. } = &self.buffers[buffer];
         let (name, dtype, len) = (name.clone(), *dtype, *len);
         self.transient(name, dtype, len).buffer
-    }
-
-    pub(crate) fn buffers(&self) -> &[Buffer] {
-        &self.buffers
-    }
-
-    pub(crate) fn steps(&self) -> &[Step] {
-        &self.steps
     }
 
     pub(crate) fn persistents(&self) -> impl Iterator<Item = &Persistent> {
@@ -395,12 +366,7 @@ impl Slice {
 
     /// Whether both have elements in common.
     pub fn overlaps(&self, other: Self) -> bool {
-        let (own, others) = (self.bytes(), other.bytes());
-        (self.program, self.buffer) == (other.program, other.buffer) && own.start < others.end && others.start < own.end
-    }
-
-    pub(crate) fn buffer(&self) -> usize {
-        self.buffer
+        (self.program, self.buffer) == (other.program, other.buffer) && overlap(&self.bytes(), &other.bytes())
     }
 
     /// The same range of another buffer.
@@ -417,12 +383,21 @@ impl Slice {
 impl Step {
     /// Whether it writes to elements of `slice`, scratch not counted.
     fn writes(&self, slice: Slice) -> bool {
-        let bytes = slice.bytes();
-        self.args.iter().any(|arg| arg.buffer == slice.buffer && arg.is_write() && overlap(&arg.bytes, &bytes))
+        self.args.iter().any(|arg| arg.is_write() && arg.overlaps(slice))
+    }
+
+    /// Whether a buffer is among its arguments.
+    pub(crate) fn names(&self, buffer: usize) -> bool {
+        self.args.iter().any(|arg| arg.buffer == buffer)
     }
 }
 
 impl StepArg {
+    /// Whether it has elements of `slice`.
+    pub(crate) fn overlaps(&self, slice: Slice) -> bool {
+        self.buffer == slice.buffer && overlap(&self.bytes, &slice.bytes())
+    }
+
     /// Whether a kernel writes to it, and more than scratch.
     fn is_write(&self) -> bool {
         self.access.writes() && self.access != Access::Scratch

@@ -2,8 +2,7 @@
 
 use brisk_kernels::{Access, Arg};
 
-use crate::record::program::Program;
-use crate::record::program::{Step, StepArg};
+use crate::record::program::{Program, Step, StepArg};
 
 /// Parts start at a multiple of this in each of their buffers, an offset at which every adapter can bind.
 const GRAIN_BYTES: usize = 256;
@@ -17,7 +16,7 @@ impl Program {
             let parts = if is_long(step) { parts(step, limit_bytes) } else { None };
             parts.unwrap_or_else(|| vec![step.clone()])
         };
-        let steps = || self.steps().iter();
+        let steps = || self.steps.iter();
         steps().any(is_long).then(|| self.with_steps(steps().flat_map(parts_of).collect()))
     }
 }

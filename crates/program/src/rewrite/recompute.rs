@@ -3,8 +3,7 @@ use std::ops::Range;
 
 use brisk_kernels::Access;
 
-use crate::record::program::StepArg;
-use crate::record::program::{Program, Slice};
+use crate::record::program::{Program, Slice, StepArg};
 
 /// Consecutive kernels whose results are not kept for later kernels: the results that these read are
 /// [computed again](Program::recomputed), which takes time and saves memory.
@@ -47,7 +46,7 @@ impl Program {
     pub fn segment(&self, kernels: Range<usize>) -> Segment {
         let n_kernels = self.n_kernels();
         assert!(kernels.start <= kernels.end && kernels.end <= n_kernels, "kernels {kernels:?} of {n_kernels}");
-        let behind = self.steps()[kernels.end..].iter().flat_map(|step| &step.args);
+        let behind = self.steps[kernels.end..].iter().flat_map(|step| &step.args);
         let kept = behind.map(|arg| arg.buffer).collect();
         Segment { kernels, kept, copies: HashMap::new() }
     }
@@ -58,7 +57,7 @@ impl Program {
     /// Results of kernels that cannot run twice are kept too: those that write to a persistent buffer, write in place, or read a
     /// buffer that has been written to since.
     pub fn recomputed(&mut self, segment: &mut Segment, slice: Slice) -> Slice {
-        slice.of_buffer(self.buffer_again(segment, slice.buffer()))
+        slice.of_buffer(self.buffer_again(segment, slice.buffer))
     }
 
     fn buffer_again(&mut self, segment: &mut Segment, buffer: usize) -> usize {
@@ -66,7 +65,7 @@ impl Program {
             return copy;
         }
         let Some(maker) = self.maker(segment, buffer) else { return buffer };
-        let mut step = self.steps()[maker].clone();
+        let mut step = self.steps[maker].clone();
         for StepArg { buffer, access, .. } in &mut step.args {
             let again = match access {
                 Access::Read => self.buffer_again(segment, *buffer),
@@ -77,7 +76,7 @@ impl Program {
             }
             *buffer = again;
         }
-        self.append(step);
+        self.steps.push(step);
         segment.copies[&buffer]
     }
 
@@ -86,18 +85,18 @@ impl Program {
         if segment.kept.contains(&buffer) {
             return None;
         }
-        let maker = segment.kernels.clone().find(|&at| writes(&self.steps()[at].args, buffer))?;
+        let maker = segment.kernels.clone().find(|&at| writes(&self.steps[at].args, buffer))?;
         let can_repeat = |arg: &StepArg| {
-            let is_transient = self.buffers()[arg.buffer].persistent.is_none();
-            let mut others = self.steps().iter().enumerate().filter(|&(at, _)| at != maker);
+            let is_transient = self.buffers[arg.buffer].persistent.is_none();
+            let mut others = self.steps.iter().enumerate().filter(|&(at, _)| at != maker);
             match arg.access {
                 Access::Scratch => true,
-                Access::Read => !self.steps()[maker + 1..].iter().any(|step| writes(&step.args, arg.buffer)),
+                Access::Read => !self.steps[maker + 1..].iter().any(|step| writes(&step.args, arg.buffer)),
                 Access::Write => is_transient && !others.any(|(_, step)| writes(&step.args, arg.buffer)),
                 Access::ReadWrite => false,
             }
         };
-        self.steps()[maker].args.iter().all(can_repeat).then_some(maker)
+        self.steps[maker].args.iter().all(can_repeat).then_some(maker)
     }
 }
 

@@ -1,19 +1,10 @@
-use brisk_kernels::Access;
-
 use crate::record::program::{Program, Slice};
 
 impl Program {
     /// The kernels recorded so far that read elements of `slice`, in order.
     pub fn readers(&self, slice: Slice) -> Vec<usize> {
-        let bytes = slice.bytes();
-        let reads = |step: &crate::record::program::Step| {
-            step.args.iter().any(|arg| {
-                let overlaps = arg.bytes.start < bytes.end && bytes.start < arg.bytes.end;
-                let is_read = matches!(arg.access, Access::Read | Access::ReadWrite);
-                arg.buffer == slice.buffer() && is_read && overlaps
-            })
-        };
-        self.steps().iter().enumerate().filter(|(_, step)| reads(step)).map(|(at, _)| at).collect()
+        let reads = |&at: &usize| self.steps[at].args.iter().any(|arg| arg.access.reads() && arg.overlaps(slice));
+        (0..self.n_kernels()).filter(reads).collect()
     }
 
     /// Replaces the transient of `slice` by a new one in the kernels from `at` on, and returns the same range of the new one: for
@@ -38,8 +29,8 @@ impl Program {
     /// # Ok::<(), brisk_program::Error>(())
     /// ```
     pub fn renewed(&mut self, slice: Slice, at: usize) -> Slice {
-        let copy = self.copy_of(slice.buffer());
-        self.replace_buffer_from(at, slice.buffer(), copy);
+        let copy = self.copy_of(slice.buffer);
+        self.replace_buffer(at, slice.buffer, copy);
         slice.of_buffer(copy)
     }
 }

@@ -13,17 +13,7 @@ fn check(module: &Module, expected: &[&str]) {
 }
 
 fn with_f16() -> Adapter {
-    Adapter {
-        name: "sample".to_owned(),
-        kind: AdapterKind::Hardware,
-        features: wgpu::Features::SHADER_F16,
-        limits: wgpu::Limits::default(),
-        subgroup_min_size: 0,
-        subgroup_max_size: 0,
-        coop: None,
-        matmul_family: None,
-        f16_accumulation: false,
-    }
+    Adapter::new("sample", AdapterKind::Hardware).with_features(wgpu::Features::SHADER_F16)
 }
 
 #[test]

@@ -1,17 +1,7 @@
 use super::{Device, DeviceBuilder, DeviceInfo, DeviceKind, Error};
 
 fn adapter(name: &str, kind: DeviceKind) -> (DeviceInfo, ()) {
-    (
-        DeviceInfo {
-            name: name.to_owned(),
-            kind,
-            backend: "test".to_owned(),
-            fallback: None,
-            failed_attempts: vec![],
-            coop_refused: None,
-        },
-        (),
-    )
+    (DeviceInfo::new(name.to_owned(), kind, "test".to_owned()), ())
 }
 
 /// Opens adapters that are not called broken, using a CPU executor in place of a GPU.
