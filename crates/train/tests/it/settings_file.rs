@@ -89,7 +89,7 @@ fn every_setting_is_read() -> Result<(), Error> {
         limit_valid_batches: Some(Limit::Batches(8)),
         sanity_validation: 2,
         clip: Some(GradientClip::Norm(1.0)),
-        optimizer: Some(OptimizerConfig::Sgd { momentum: 0.9, form: Momentum::Nesterov, weight_decay: 0.0 }),
+        optimizer: Some(OptimizerConfig::Sgd { momentum: 0.9, form: Momentum::Nesterov, weight_decay: 0.0, dampening: 0.0 }),
         seed: 9,
         checkpoint_every: 100,
         checkpoint_interval: Some(Duration::from_secs(600)),
