@@ -47,7 +47,8 @@ fn run(options: Options) -> Result<ExitCode> {
         write_json(path, &results(&options, &measured, started.elapsed().as_secs_f64()))?;
     }
     let one = &measured[0].first;
-    let hidden = options.run.hidden.iter().map(ToString::to_string).collect::<Vec<_>>().join("-");
+    let sizes = options.run.hidden.iter().map(ToString::to_string).collect::<Vec<_>>().join("-");
+    let hidden = if sizes.is_empty() { "no" } else { &sizes };
     let about = format!(
         "device   {}\nnetwork  {hidden} hidden units, batches of {}, {} rows\n",
         one["device"].as_str().unwrap_or_default(),

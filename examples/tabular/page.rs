@@ -53,7 +53,7 @@ where
         Target::Classes { .. } => logits,
     };
     let scored = match n_classes {
-        0 => Scored::columns(&outputs, &labels, 1),
+        0 => Scored::values(&outputs, &labels),
         2 => Scored::binary(&outputs, &labels),
         _ => Scored::classes(&outputs, n_classes, &labels),
     };

@@ -36,7 +36,7 @@ use std::fmt::{self, Debug};
 ///     }
 /// }
 ///
-/// let rows = Scored::binary(&[1.0, 5.0], &[1.5, 3.0]);
+/// let rows = Scored::values(&[1.0, 5.0], &[1.5, 3.0]);
 /// assert_eq!(MaxError::default().measure(&rows)?, MetricValue::Number(2.0));
 /// # Ok::<(), Error>(())
 /// ```

@@ -23,9 +23,14 @@ pub struct Scored<'a> {
 }
 
 impl<'a> Scored<'a> {
-    /// Rows of one output and one label: binary classification, or regression of one value.
-    pub fn binary(outputs: &'a [f32], labels: &'a [f32]) -> Self {
-        Self { outputs, n_outputs: 1, labels, n_labels: 1, weights: None }
+    /// Rows of a binary classification: one logit and one label.
+    pub fn binary(logits: &'a [f32], labels: &'a [f32]) -> Self {
+        Self::columns(logits, labels, 1)
+    }
+
+    /// Rows of a regression of one value: one prediction and one label; for several values, see [`columns`](Self::columns).
+    pub fn values(predictions: &'a [f32], labels: &'a [f32]) -> Self {
+        Self::columns(predictions, labels, 1)
     }
 
     /// Rows of `n_classes` logits and the number of their class.

@@ -47,7 +47,7 @@ pub struct BatchNormConfig {
     pub ghost_rows: Option<usize>,
     /// ε, added to the variance.
     pub eps: f32,
-    /// The fraction of the running statistics that a batch replaces.
+    /// The fraction of the running statistics that a batch replaces. PyTorch's `None`, the mean of all batches, is not supported.
     pub momentum: f32,
     /// The activation, which is fused into the kernel.
     pub activation: Activation,

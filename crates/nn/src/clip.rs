@@ -63,8 +63,7 @@ impl Parameters {
     #[track_caller]
     pub(crate) fn check_before_step(&self, op: &'static str, graph: &Graph) {
         self.check_gradients(op, graph);
-        let values = graph.buffer(self.values());
-        if graph.has_backward() && graph.with_program(|program| program.n_writes(values)) > 0 {
+        if graph.has_backward() && self.is_changed_in(graph) {
             let found = "parameters that a step of this graph has changed".to_owned();
             graph.fail(Error::Refused {
                 op,
@@ -72,6 +71,20 @@ impl Parameters {
                 expected: "a call before the optimizer's `record`, which uses the gradients",
             });
         }
+    }
+
+    /// Refuses a graph that binds the parameters, to train them, and has no step of them yet.
+    pub(crate) fn check_after_step(&self, op: &'static str, graph: &Graph) -> Result<(), Error> {
+        if graph.gradients_of(self.values()).is_none() || self.is_changed_in(graph) {
+            return Ok(());
+        }
+        let found = "parameters that no step of this graph has changed yet".to_owned();
+        Err(Error::Refused { op, found, expected: "a call after the optimizer's `record`" })
+    }
+
+    fn is_changed_in(&self, graph: &Graph) -> bool {
+        let values = graph.buffer(self.values());
+        graph.with_program(|program| program.n_writes(values)) > 0
     }
 
     /// Records an error if the graph computes gradients, but not yet, or not these.

@@ -39,7 +39,8 @@ pub struct Conv2dConfig {
     pub kernel: [usize; 2],
     /// The distance between windows in pixels.
     pub stride: [usize; 2],
-    /// Pixels of zeros added on each side.
+    /// Pixels of zeros added on each side; `dilation * (kernel - 1) / 2` keeps the size at stride 1 if the kernel's is odd, as
+    /// PyTorch's `padding="same"`.
     pub padding: [usize; 2],
     /// The distance between the taps of a window in pixels.
     pub dilation: [usize; 2],

@@ -161,11 +161,12 @@ impl Ema {
     ///
     /// # Errors
     /// [`Error::Program`](brisk_tensor::Error::Program) if the decay is not within 0 to 1, or the interval or the first step is
-    /// 0; [`Error::Refused`](brisk_tensor::Error::Refused) for parameters that are sharded across replicas, and for those of
-    /// another model.
+    /// 0; [`Error::Refused`](brisk_tensor::Error::Refused) for parameters that are sharded across replicas, for those of another
+    /// model, and in a graph that trains them and has not changed them yet.
     #[track_caller]
     pub fn record(&self, graph: &Graph, params: &Parameters, state: &Persistent) {
-        if let Err(error) = params.check_whole("ema").and_then(|()| params.origin().check("ema", self.origin)) {
+        let checked = params.check_whole("ema").and_then(|()| params.origin().check("ema", self.origin));
+        if let Err(error) = checked.and_then(|()| params.check_after_step("ema", graph)) {
             return graph.fail(error);
         }
         let push = |values: &Persistent, average: &Persistent| {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use crate::adam::{Adam, WeightDecay};
 use crate::cautious::CautiousAdamW;
 use crate::muon::{Muon, MuonScale};
+use crate::nadam::NAdam;
 use crate::optimizer::Optimizer;
 use crate::parameter_group::ParameterGroup;
 use crate::parameters::Parameters;
@@ -54,12 +55,41 @@ pub enum OptimizerConfig {
         /// The weight decay.
         #[serde(default)]
         weight_decay: f32,
+        /// The dampening.
+        #[serde(default)]
+        dampening: f32,
     },
     /// [`Muon`], with AdamW for the parameters that are not its own.
     Muon(MuonConfig),
     /// [`RmsProp`].
     #[serde(rename = "rmsprop")]
     RmsProp(RmsPropConfig),
+    /// [`NAdam`].
+    #[serde(rename = "nadam")]
+    NAdam(NAdamConfig),
+}
+
+/// The settings of [`NAdam`].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NAdamConfig {
+    /// β₁ and β₂.
+    pub betas: [f32; 2],
+    /// ε.
+    pub eps: f32,
+    /// ψ.
+    pub momentum_decay: f32,
+    /// The weight decay.
+    pub weight_decay: f32,
+    /// Whether it is [decoupled](WeightDecay::Decoupled).
+    pub decoupled_weight_decay: bool,
+}
+
+impl Default for NAdamConfig {
+    /// PyTorch's: β = (0.9, 0.999), ε = 1e-8, ψ = 0.004.
+    fn default() -> Self {
+        Self { betas: [0.9, 0.999], eps: 1e-8, momentum_decay: 0.004, weight_decay: 0.0, decoupled_weight_decay: false }
+    }
 }
 
 /// The settings of [`RmsProp`].
@@ -130,12 +160,14 @@ pub struct AdamConfig {
     pub eps: f32,
     /// The weight decay; `None` for PyTorch's default of the optimizer.
     pub weight_decay: Option<f32>,
+    /// Whether it is [AMSGrad](Adam::amsgrad); only Adam and AdamW can be.
+    pub amsgrad: bool,
 }
 
 impl Default for AdamConfig {
     /// PyTorch's: β = (0.9, 0.999), ε = 1e-8.
     fn default() -> Self {
-        Self { betas: [0.9, 0.999], eps: 1e-8, weight_decay: None }
+        Self { betas: [0.9, 0.999], eps: 1e-8, weight_decay: None, amsgrad: false }
     }
 }
 
@@ -150,27 +182,35 @@ impl OptimizerConfig {
     /// The optimizer, for these parameters.
     ///
     /// # Errors
-    /// For Muon, [`Error::Refused`] if there is no parameter of one of the names, and those of [`Muon::new`].
+    /// For Muon, [`Error::Refused`] if there is no parameter of one of the names, and those of [`Muon::new`];
+    /// [`Error::Refused`] for a variant of Adam that cannot be AMSGrad.
     pub fn build(&self, params: &Parameters) -> Result<Box<dyn Optimizer>, Error> {
         Ok(match self {
             Self::Adam(config) => Box::new(config.adam(params, WeightDecay::Gradient(config.weight_decay.unwrap_or(0.0)))),
             Self::AdamW(config) => Box::new(config.adamw(params)),
             Self::CautiousAdamW(config) => {
+                config.check_plain("cautious_adamw")?;
                 let AdamConfig { betas: [beta1, beta2], eps, .. } = *config;
                 Box::new(CautiousAdamW::new(params).betas(beta1, beta2).eps(eps).weight_decay(config.decoupled()))
             }
             Self::ScheduleFreeAdamW(config) => {
-                let AdamConfig { betas: [beta1, beta2], eps, weight_decay } = *config;
+                config.check_plain("schedule_free_adamw")?;
+                let AdamConfig { betas: [beta1, beta2], eps, weight_decay, .. } = *config;
                 let optimizer = ScheduleFreeAdamW::new(params).betas(beta1, beta2).eps(eps);
                 Box::new(optimizer.weight_decay(weight_decay.unwrap_or(0.0)))
             }
-            Self::Sgd { momentum, form, weight_decay } => {
-                Box::new(Sgd::new(params).momentum(*momentum, *form).weight_decay(*weight_decay))
+            Self::Sgd { momentum, form, weight_decay, dampening } => {
+                Box::new(Sgd::new(params).momentum(*momentum, *form).weight_decay(*weight_decay).dampening(*dampening))
             }
             Self::Muon(config) => Box::new(config.build(params)?),
             Self::RmsProp(RmsPropConfig { alpha, eps, momentum, weight_decay, centered }) => {
                 let optimizer = if *centered { RmsProp::centered(params) } else { RmsProp::new(params) };
                 Box::new(optimizer.alpha(*alpha).eps(*eps).momentum(*momentum).weight_decay(*weight_decay))
+            }
+            Self::NAdam(NAdamConfig { betas: [beta1, beta2], eps, momentum_decay, weight_decay, decoupled_weight_decay }) => {
+                let decay = if *decoupled_weight_decay { WeightDecay::Decoupled } else { WeightDecay::Gradient };
+                let optimizer = NAdam::new(params).betas(*beta1, *beta2).eps(*eps).momentum_decay(*momentum_decay);
+                Box::new(optimizer.weight_decay(decay(*weight_decay)))
             }
         })
     }
@@ -179,7 +219,14 @@ impl OptimizerConfig {
 impl AdamConfig {
     fn adam(&self, params: &Parameters, decay: WeightDecay) -> Adam {
         let [beta1, beta2] = self.betas;
-        Adam::new(params).betas(beta1, beta2).eps(self.eps).weight_decay(decay)
+        let optimizer = if self.amsgrad { Adam::amsgrad(params) } else { Adam::new(params) };
+        optimizer.betas(beta1, beta2).eps(self.eps).weight_decay(decay)
+    }
+
+    /// Refuses AMSGrad.
+    fn check_plain(&self, op: &'static str) -> Result<(), Error> {
+        let found = "amsgrad".to_owned();
+        if self.amsgrad { Err(Error::Refused { op, found, expected: "`adam` or `adamw` for it" }) } else { Ok(()) }
     }
 
     fn adamw(&self, params: &Parameters) -> Adam {

@@ -1,5 +1,5 @@
-use brisk_kernels::{Interval, Kernel, Number, Rule, StepValue, Update};
-use brisk_tensor::{Graph, Persistent};
+use brisk_kernels::{Interval, Kernel, Number, Rule, StepCount, StepValue, Update};
+use brisk_tensor::{Error, Graph, Persistent};
 use serde::{Deserialize, Serialize};
 
 use crate::elementwise::Elementwise;
@@ -11,10 +11,10 @@ use crate::step_inputs::StepInputs;
 /// Stochastic gradient descent with momentum.
 ///
 /// `g += λ p`, `u = μ u + g`, `p -= lr u`, or `p -= lr (g + μ u)` with Nesterov momentum; with the rate folded in,
-/// `u = μ u - lr g`, `p += μ u - lr g`.
+/// `u = μ u - lr g`, `p += μ u - lr g`; with dampening τ, `u = μ u + (1 - τ) g` after the first step.
 ///
 /// # Reference
-/// Sutskever et al. 2013; `torch.optim.SGD` with dampening 0.
+/// Sutskever et al. 2013; `torch.optim.SGD`.
 #[derive(Debug, Clone)]
 pub struct Sgd {
     elementwise: Elementwise,
@@ -49,6 +49,12 @@ impl Sgd {
         self
     }
 
+    /// Sets the dampening τ of [heavy](Momentum::Heavy) momentum; without momentum it has no effect.
+    pub fn dampening(mut self, dampening: f32) -> Self {
+        self.step.dampening = dampening;
+        self
+    }
+
     /// Sets the weight decay, added to the gradient.
     pub fn weight_decay(mut self, weight_decay: f32) -> Self {
         self.step.weight_decay = weight_decay;
@@ -66,12 +72,13 @@ impl Sgd {
 #[derive(Debug, Clone, Copy)]
 struct SgdStep {
     momentum: f32,
+    dampening: f32,
     weight_decay: f32,
     form: Momentum,
 }
 
 impl SgdStep {
-    const DEFAULT: Self = Self { momentum: 0.0, weight_decay: 0.0, form: Momentum::Heavy };
+    const DEFAULT: Self = Self { momentum: 0.0, dampening: 0.0, weight_decay: 0.0, form: Momentum::Heavy };
 }
 
 impl Rule<2, 1, 2> for SgdStep {
@@ -99,10 +106,41 @@ impl Rule<2, 1, 2> for SgdStep {
     }
 }
 
+/// Heavy momentum with dampening.
+#[derive(Debug, Clone, Copy)]
+struct Dampened(SgdStep);
+
+impl Rule<3, 1, 2> for Dampened {
+    fn values(&self) -> [StepValue; 3] {
+        let is_first = StepValue::UpTo { of: StepCount::Updates, last: 1 };
+        [StepValue::Rate, StepValue::Decay(self.0.weight_decay), is_first]
+    }
+
+    fn settings(&self) -> Vec<(&'static str, f32, Interval)> {
+        let dampening = ("dampening", self.0.dampening, Interval::Finite);
+        self.0.settings().into_iter().chain([dampening]).collect()
+    }
+
+    #[inline(always)]
+    fn update<N: Number>(&self, [rate, decay, is_first]: [N; 3], [grad]: [N; 1], [param, momentum]: [N; 2]) -> [N; 2] {
+        let grad = grad + decay * param;
+        let momentum = momentum * self.0.momentum + is_first.select(grad, grad * (1.0 - self.0.dampening));
+        [param - rate * momentum, momentum]
+    }
+}
+
 impl Optimizer for Sgd {
     #[track_caller]
     fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) {
-        self.elementwise.record(graph, params, inputs, &self.step);
+        let SgdStep { momentum, dampening, form, .. } = self.step;
+        if dampening == 0.0 || momentum == 0.0 {
+            self.elementwise.record(graph, params, inputs, &self.step);
+        } else if form == Momentum::Heavy {
+            self.elementwise.record(graph, params, inputs, &Dampened(self.step));
+        } else {
+            let found = format!("dampening = {dampening} with momentum {form:?}");
+            graph.fail(Error::Refused { op: "sgd", found, expected: "`Momentum::Heavy`, or no dampening" });
+        }
     }
 
     fn elementwise(&self) -> Option<&Elementwise> {

@@ -88,7 +88,7 @@ pub enum Error {
     },
     /// A kernel that uses the state of a run after the step has ended.
     #[error(
-        "{op}: recorded in the graph `{graph}` after `Graph::advance`, which ends the step, so it would use the state of the next one; record it before"
+        "{op}: recorded in the graph `{graph}` after `Graph::advance`, which ends the step, so it would use the state of the next one; record it before, and `advance` once"
     )]
     AfterAdvance {
         /// The kernel.

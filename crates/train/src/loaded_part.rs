@@ -58,7 +58,17 @@ impl LoadedPart {
         if part.loaded.is_empty() {
             // The error of the first tensor says what the file has instead.
             let first = params.entries().iter().find(|entry| entry.name.starts_with(prefix));
-            first.map_or(Ok(()), |entry| checkpoint.f32(&entry.name, &entry.shape).map(drop))?;
+            first.map_or(Ok(()), |entry| {
+                let found = checkpoint.f32(&entry.name, &entry.shape).map(drop);
+                found.map_err(|mut error| {
+                    if let (Error::CheckpointEntry { expected, .. }, Some(before)) =
+                        (&mut error, prefix_before(&[&entry.name], checkpoint))
+                    {
+                        *expected = expected_within(before).into();
+                    }
+                    error
+                })
+            })?;
             let expected = "the start of the names of some of the model's parameters";
             return Err(Error::setting("prefix", format!("{prefix:?}"), expected));
         }
@@ -82,4 +92,20 @@ impl LoadedPart {
         }
         values
     }
+}
+
+/// What stands before all of these names in a file that lacks them, such as the `module.` of PyTorch's `DataParallel`.
+pub(crate) fn prefix_before<'c>(own: &[&str], checkpoint: &'c Checkpoint) -> Option<&'c str> {
+    let last = own.last()?;
+    let prefixes = checkpoint.tensors().filter_map(|(name, ..)| name.strip_suffix(last).filter(|prefix| prefix.ends_with('.')));
+    prefixes.into_iter().find(|prefix| own.iter().all(|name| checkpoint.contains(&format!("{prefix}{name}"))))
+}
+
+/// What is expected of a tensor that a file has with a prefix.
+pub(crate) fn expected_within(prefix: &str) -> String {
+    let path = prefix.trim_end_matches('.');
+    format!(
+        "there; all names are in the file with `{prefix}` before them, as DataParallel (`module.`) and torch.compile (`_orig_mod.`) write them: \
+         build the model by `|params| params.within({path:?}, …)`, or write the file without, such as by `model.{path}.state_dict()`"
+    )
 }

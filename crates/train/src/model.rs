@@ -18,7 +18,7 @@ use crate::data_parallel::DataParallel;
 use crate::error::Error;
 use crate::feed::{Feed, FeedConfig};
 use crate::flat;
-use crate::loaded_part::LoadedPart;
+use crate::loaded_part::{LoadedPart, expected_within, prefix_before};
 use crate::rows::inspect::{check_columns, column_count};
 use crate::rows::{FeedRows, RowNames};
 use crate::scorer::{EVALUATION_ROWS, Evaluation, RecordedScorer};
@@ -62,30 +62,35 @@ impl<M: Module> Model<M> {
     /// [`Error::CheckpointEntry`] for one of another model, which lacks tensors of this one or has more; for convolutions of
     /// another program: see [`load_pytorch`](Self::load_pytorch).
     pub fn load(path: impl AsRef<Path>, make: impl FnOnce(&mut ParametersBuilder) -> M) -> Result<Self, Error> {
-        Self::from_checkpoint(&model_file(path.as_ref(), false)?, make)
+        Self::from_checkpoint(&model_file(path.as_ref())?.in_ohwi(false)?, make)
     }
 
     /// [`load`](Self::load) for a PyTorch `state_dict` in safetensors format, whose weights of convolutions are
     /// `[out, in, height, width]`.
     ///
     /// Names must be those of the model's parameters. f16, bf16 and f64 are converted to f32; `num_batches_tracked`, which brisk
-    /// does not have, is ignored. [`load_part`](Self::load_part) takes a part of a file. A linear layer after
+    /// does not have, is ignored. [`load_pytorch_part`](Self::load_pytorch_part) takes a part of a file. A linear layer after
     /// [`Flatten`](brisk_nn::Flatten) has its columns in another order in PyTorch, as described there.
+    ///
+    /// `DataParallel` and `torch.compile` put `module.` or `_orig_mod.` before all names: a model that is built
+    /// [within](ParametersBuilder::within) `module` has them, too. A file of `torch.save` is converted in Python by
+    /// `safetensors.torch.save_file(state_dict, path)`; in a checkpoint with more than the model, the `state_dict` is often the
+    /// value of a key such as `model` or `state_dict`.
     ///
     /// # Errors
     /// As [`load`](Self::load).
     pub fn load_pytorch(path: impl AsRef<Path>, make: impl FnOnce(&mut ParametersBuilder) -> M) -> Result<Self, Error> {
-        Self::from_checkpoint(&model_file(path.as_ref(), true)?, make)
+        Self::from_checkpoint(&model_file(path.as_ref())?.in_ohwi(true)?, make)
     }
 
     /// Replaces the parameters and buffers whose names begin with `prefix` by those of a file, such as a backbone whose head is
     /// of another task; with an empty prefix, all that the file has. The others keep their values. The result says what was left
     /// out: nothing has to fit, but something has to be found. If the model has no standardisation of its input yet, it takes
-    /// that of the file.
+    /// that of the file. For files of PyTorch with convolutions, see [`load_pytorch_part`](Self::load_pytorch_part).
     ///
     /// # Errors
-    /// As [`load`](Self::load) for a file that cannot be read; [`Error::CheckpointEntry`] of the first tensor if none fits;
-    /// [`Error::Setting`] if no name begins with `prefix`.
+    /// As [`load`](Self::load) for a file that cannot be read; [`Error::CheckpointEntry`] of the first tensor if none fits, and
+    /// for convolutions of another program; [`Error::Setting`] if no name begins with `prefix`.
     ///
     /// # Reference
     /// `load_state_dict(…, strict=False)` of PyTorch, which returns missing and unexpected keys; there, another shape is an
@@ -112,9 +117,54 @@ impl<M: Module> Model<M> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn load_part(&mut self, path: impl AsRef<Path>, prefix: &str) -> Result<LoadedPart, Error> {
-        let checkpoint = model_file(path.as_ref(), false)?;
-        let part = LoadedPart::load(&mut self.params, &checkpoint, prefix)?;
-        if let (None, Some(scale)) = (&self.scale, Standardisation::in_checkpoint(&checkpoint)?) {
+        let checkpoint = model_file(path.as_ref())?.in_ohwi(false).map_err(|mut error| {
+            if let Error::CheckpointEntry { expected, .. } = &mut error {
+                *expected =
+                    "one in brisk's layout; use `Model::load_pytorch_part` if it is PyTorch's, [out, in, height, width]".into();
+            }
+            error
+        })?;
+        self.take_part(&checkpoint, prefix)
+    }
+
+    /// [`load_part`](Self::load_part) for a PyTorch `state_dict` in safetensors format, whose weights of convolutions are
+    /// `[out, in, height, width]`; described at [`load_pytorch`](Self::load_pytorch).
+    ///
+    /// # Errors
+    /// As [`load_part`](Self::load_part), but weights of convolutions are taken.
+    ///
+    /// # Examples
+    /// A network of PyTorch for 1000 classes gives all but its head:
+    /// ```
+    /// use brisk_nn::{Activation, Conv2d, Conv2dConfig, GlobalAvgPool2d, Linear, Reshape, Sequential};
+    /// use brisk_train::Model;
+    ///
+    /// # let path = std::env::temp_dir().join(format!("brisk-train-pytorch-part-{}.safetensors", std::process::id()));
+    /// let network = |n_classes: usize| {
+    ///     Model::new(7, |p| {
+    ///         Sequential(vec![
+    ///             Box::new(Reshape::new([8, 8, 3])),
+    ///             Box::new(Conv2d::new(p, "conv1", &Conv2dConfig::square(3, 16, 3))),
+    ///             Box::new(GlobalAvgPool2d),
+    ///             Box::new(Linear::new(p, "fc", 16, n_classes, Activation::identity())),
+    ///         ])
+    ///     })
+    /// };
+    /// # network(1000).save_pytorch(&path)?;
+    /// let mut model = network(3);
+    /// let part = model.load_pytorch_part(&path, "")?;
+    /// assert_eq!(part.loaded, ["conv1.weight", "conv1.bias"]);
+    /// assert_eq!(part.mismatched[0].to_string(), "`fc.weight` is [1000, 16] in the file, [3, 16] in the model");
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn load_pytorch_part(&mut self, path: impl AsRef<Path>, prefix: &str) -> Result<LoadedPart, Error> {
+        self.take_part(&model_file(path.as_ref())?.in_ohwi(true)?, prefix)
+    }
+
+    fn take_part(&mut self, checkpoint: &Checkpoint, prefix: &str) -> Result<LoadedPart, Error> {
+        let part = LoadedPart::load(&mut self.params, checkpoint, prefix)?;
+        if let (None, Some(scale)) = (&self.scale, Standardisation::in_checkpoint(checkpoint)?) {
             self.set_standardisation(scale);
         }
         Ok(part)
@@ -368,13 +418,13 @@ impl<M: Module> Model<M> {
     }
 }
 
-/// The checkpoint at a path, unless that is of a table, with the weights of convolutions as brisk has them.
-fn model_file(path: &Path, foreign_is_oihw: bool) -> Result<Checkpoint, Error> {
+/// The checkpoint at a path, unless that is of a table.
+fn model_file(path: &Path) -> Result<Checkpoint, Error> {
     let checkpoint = Checkpoint::load(path)?;
     if checkpoint.has_metadata("brisk_table") {
         return Err(not_a_model(checkpoint.name().into(), "a table of rows; give the path of a model"));
     }
-    checkpoint.in_ohwi(foreign_is_oihw)
+    Ok(checkpoint)
 }
 
 const PRECISION: &str = "precision";
@@ -415,7 +465,8 @@ fn check_tensors(checkpoint: &Checkpoint, params: &Parameters) -> Result<(), Err
     let missing: Vec<&str> = own.iter().copied().filter(|name| !checkpoint.contains(name)).collect();
     if !missing.is_empty() {
         let names: Vec<&str> = checkpoint.tensors().map(|(name, ..)| name).collect();
-        let expected = format!("there; the file has {}: was it written for another model?", listed(&names));
+        let of_another = || format!("there; the file has {}: was it written for another model?", listed(&names));
+        let expected = prefix_before(&own, checkpoint).map_or_else(of_another, expected_within);
         return refused(&missing, "missing", expected);
     }
     let own: HashSet<&str> = own.into_iter().collect();
@@ -435,7 +486,7 @@ fn check_tensors(checkpoint: &Checkpoint, params: &Parameters) -> Result<(), Err
     if left.is_empty() {
         return Ok(());
     }
-    let expected = "only those of this model; build the model that the file is of, or take a part of it by `Model::load_part`";
+    let expected = "only those of this model; build the model that the file is of, or take a part of it by `Model::load_part` or `load_pytorch_part`";
     refused(&left, "one that the model does not have", expected.to_owned())
 }
 

@@ -1,7 +1,8 @@
 //! Training with shaders gives the same as training with twins.
 
 use brisk_nn::{
-    CombinedOptimizer, Init, Muon, MuonNorm, Optimizer, ParameterGroup, Parameters, ParametersBuilder, Philox, Sgd, StepInputs,
+    AdamConfig, CombinedOptimizer, Init, Momentum, Muon, MuonNorm, NAdamConfig, Optimizer, OptimizerConfig, ParameterGroup,
+    Parameters, ParametersBuilder, Philox, RmsPropConfig, Sgd, StepInputs,
 };
 use brisk_program::{Device, Persistent};
 use brisk_tensor::{DType, Graph};
@@ -30,8 +31,8 @@ fn loss_curves_and_auc_are_those_of_the_cpu() -> Result<(), Error> {
     Ok(())
 }
 
-/// Three steps of Muon, with batched and single matrices, wide and high ones, together with gradient descent in groups.
-fn step_matrices(device: &Device, params: &Parameters, optimizer: &dyn Optimizer) -> Result<Vec<f32>, brisk_nn::Error> {
+/// Three steps.
+fn three_steps(device: &Device, params: &Parameters, optimizer: &dyn Optimizer) -> Result<Vec<f32>, brisk_nn::Error> {
     let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
     let graph = Graph::inference("step");
     optimizer.record(&graph, params, &inputs);
@@ -47,6 +48,7 @@ fn step_matrices(device: &Device, params: &Parameters, optimizer: &dyn Optimizer
     Ok(device.read(params.values())?)
 }
 
+/// Muon with batched and single matrices, wide and high ones, together with gradient descent in groups.
 #[test]
 fn optimizers_of_groups_and_matrices_step_as_on_the_cpu() -> Result<(), brisk_nn::Error> {
     let Some(gpu) = gpu() else { return Ok(()) };
@@ -61,9 +63,33 @@ fn optimizers_of_groups_and_matrices_step_as_on_the_cpu() -> Result<(), brisk_nn
         let muon = Muon::new(&params, &matrices)?.norm(norm);
         let sgd = Sgd::new(&params).weight_decay(0.1).groups(&params, &[slow.clone().lr_factor(0.5), fast.clone()])?;
         let optimizer = CombinedOptimizer::new().and(muon).and(sgd);
-        let (expected, found) = (step_matrices(&cpu(2), &params, &optimizer)?, step_matrices(&gpu, &params, &optimizer)?);
-        let furthest = found.iter().zip(&expected).fold(0.0_f32, |furthest, (a, b)| furthest.max((a - b).abs()));
-        assert!(furthest <= 2e-5, "{norm:?}: a parameter is {furthest} away from the cpu's");
+        check(&gpu, &params, &optimizer)?;
     }
+    Ok(())
+}
+
+#[test]
+fn rules_of_optimizers_step_as_on_the_cpu() -> Result<(), brisk_nn::Error> {
+    let Some(gpu) = gpu() else { return Ok(()) };
+    let adam = AdamConfig { amsgrad: true, ..AdamConfig::default() };
+    for config in [
+        OptimizerConfig::Adam(adam),
+        OptimizerConfig::AdamW(adam),
+        OptimizerConfig::NAdam(NAdamConfig::default()),
+        OptimizerConfig::RmsProp(RmsPropConfig { momentum: 0.9, centered: true, ..RmsPropConfig::default() }),
+        OptimizerConfig::Sgd { momentum: 0.9, form: Momentum::Heavy, weight_decay: 0.1, dampening: 0.5 },
+    ] {
+        let mut builder = ParametersBuilder::new();
+        builder.add("p", &[300], Init::FanIn(30));
+        let params = builder.build(1);
+        check(&gpu, &params, &*config.build(&params)?)?;
+    }
+    Ok(())
+}
+
+fn check(gpu: &Device, params: &Parameters, optimizer: &dyn Optimizer) -> Result<(), brisk_nn::Error> {
+    let (expected, found) = (three_steps(&cpu(2), params, optimizer)?, three_steps(gpu, params, optimizer)?);
+    let furthest = found.iter().zip(&expected).fold(0.0_f32, |furthest, (a, b)| furthest.max((a - b).abs()));
+    assert!(furthest <= 2e-5, "{optimizer:?}: a parameter is {furthest} away from the cpu's");
     Ok(())
 }

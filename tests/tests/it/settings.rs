@@ -205,7 +205,7 @@ fn an_optimizer_as_a_setting_is_the_one_of_its_name() -> Result<(), Error> {
     let with = |config: OptimizerConfig| fitted(trainer().configure(|c| c.optimizer = Some(config)));
     let by_code = fitted(trainer().optimizer(|p| Adam::new(p).betas(0.8, 0.99).weight_decay(WeightDecay::Decoupled(0.1))))?;
     assert_eq!(with(adamw([0.8, 0.99]))?, by_code);
-    let sgd = OptimizerConfig::Sgd { momentum: 0.5, form: Momentum::Nesterov, weight_decay: 0.25 };
+    let sgd = OptimizerConfig::Sgd { momentum: 0.5, form: Momentum::Nesterov, weight_decay: 0.25, dampening: 0.0 };
     assert_eq!(
         with(sgd.clone())?,
         fitted(trainer().optimizer(|p| Sgd::new(p).momentum(0.5, Momentum::Nesterov).weight_decay(0.25)))?

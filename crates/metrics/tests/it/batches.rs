@@ -107,8 +107,8 @@ fn dividing_rows_into_batches_changes_nothing() {
         multi_class().into_iter().chain(of_all_classes()).collect(),
         Scored::classes(&scores, 3, &classes).with_weights(&weights),
     );
-    check_batches(regression(), Scored::binary(&predictions, &targets));
-    check_batches(regression(), Scored::binary(&predictions, &targets).with_weights(&weights));
+    check_batches(regression(), Scored::values(&predictions, &targets));
+    check_batches(regression(), Scored::values(&predictions, &targets).with_weights(&weights));
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn wrong_rows_are_one_clear_error() {
         Scored::binary(&[1.0, 2.0], &[5.0; 2]),
         "r2: all 2 labels are the same, expected values that differ; evaluate on more rows",
     );
-    refused(MeanAbsoluteError::new(), Scored::binary(&[], &[]), "mae: no rows; expected at least one");
+    refused(MeanAbsoluteError::new(), Scored::values(&[], &[]), "mae: no rows; expected at least one");
     refused(
         MeanAbsoluteError::new(),
         Scored::binary(&[1.0, 2.0], &[0.0, f32::INFINITY]),

@@ -3,7 +3,7 @@
 use brisk_nn::tensor::program::{Device, Error as ProgramError};
 use brisk_nn::tensor::{DType, Graph, Persistent};
 use brisk_nn::{
-    Accumulate, Activation, Adam, Adapters, BatchNorm, BatchNormConfig, CombinedOptimizer, Error, Flatten, GradScaler,
+    Accumulate, Activation, Adam, Adapters, BatchNorm, BatchNormConfig, CombinedOptimizer, Ema, Error, Flatten, GradScaler,
     GradScalerConfig, Init, Linear, MeanOf, Mlp, MlpConfig, Module, Momentum, Muon, MuonConfig, NumberEmbedding, Optimizer,
     OptimizerConfig, ParameterGroup, Parameters, ParametersBuilder, Periodic, PiecewiseLinear, Reshape, Schedule, Scheduled,
     Sequential, Sgd, StepInputs, TabM, TabMConfig,
@@ -62,6 +62,22 @@ fn gradients_that_a_step_has_used_are_neither_clipped_nor_accumulated() -> Resul
         record(&graph, &model.1, &inputs);
         refused(graph.check(), &[op, "before the optimizer's `record`"]);
     }
+    Ok(())
+}
+
+#[test]
+fn an_average_is_of_the_parameters_after_the_step() -> Result<(), Error> {
+    let (graph, model, inputs) = (Graph::training("step"), model(), inputs());
+    let ema = Ema::new(&model.1, 0.9);
+    graph.backward(&output(&graph, &model).sum(..))?;
+    Adam::new(&model.1).record(&graph, &model.1, &inputs);
+    ema.record(&graph, &model.1, &inputs.state);
+    graph.check()?;
+
+    let graph = Graph::training("step");
+    output(&graph, &model);
+    ema.record(&graph, &model.1, &inputs.state);
+    refused(graph.check(), &["ema", "no step of this graph has changed", "after the optimizer's `record`"]);
     Ok(())
 }
 

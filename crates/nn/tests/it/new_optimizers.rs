@@ -1,10 +1,11 @@
-//! Schedule-free and cautious AdamW and RMSprop compared with plain loops in f64, and RMSprop with PyTorch.
+//! Schedule-free and cautious AdamW and RMSprop compared with plain loops in f64; RMSprop, NAdam, AMSGrad and dampening with
+//! PyTorch.
 
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{DType, Graph, Persistent};
 use brisk_nn::{
-    CautiousAdamW, Error, Init, Optimizer, OptimizerConfig, ParameterGroup, Parameters, ParametersBuilder, RmsProp,
-    RmsPropConfig, ScheduleFreeAdamW, StepInputs,
+    AdamConfig, CautiousAdamW, Error, Init, Momentum, NAdam, NAdamConfig, Optimizer, OptimizerConfig, ParameterGroup, Parameters,
+    ParametersBuilder, RmsProp, RmsPropConfig, ScheduleFreeAdamW, Sgd, StepInputs,
 };
 
 /// Learning rates; the first batches are a warm-up.
@@ -168,17 +169,48 @@ fn rms_prop_is_that_of_pytorch() -> Result<(), Error> {
     Ok(())
 }
 
+/// The first elements are those of `torch.optim` of PyTorch 2.15 after the same steps.
+#[test]
+fn further_optimizers_are_those_of_pytorch() -> Result<(), Error> {
+    let device = Device::cpu()?;
+    let nadam = NAdamConfig { betas: [0.8, 0.95], eps: 1e-3, momentum_decay: 0.1, weight_decay: 0.1, ..NAdamConfig::default() };
+    let decoupled = NAdamConfig { momentum_decay: 0.004, decoupled_weight_decay: true, ..nadam };
+    let amsgrad = AdamConfig { betas: [0.8, 0.9], eps: 1e-3, weight_decay: Some(0.1), amsgrad: true };
+    let sgd = |momentum| OptimizerConfig::Sgd { momentum, form: Momentum::Heavy, weight_decay: 0.1, dampening: 0.3 };
+    let of_pytorch: [(OptimizerConfig, [f64; 4]); 7] = [
+        (OptimizerConfig::NAdam(nadam), [-0.096_270_46, 0.091_411_69, -0.378_081_49, 0.089_173_09]),
+        (OptimizerConfig::NAdam(decoupled), [0.015_489_92, 0.166_713_15, -0.345_444_83, 0.161_200_25]),
+        (OptimizerConfig::NAdam(NAdamConfig::default()), [0.386_516_25, 0.448_847_63, -0.088_404_7, 0.496_121_76]),
+        (OptimizerConfig::Adam(amsgrad), [0.129_564_76, 0.128_358_43, -0.300_458_84, 0.291_802_39]),
+        (OptimizerConfig::AdamW(amsgrad), [0.301_469_83, 0.269_018_14, -0.187_392_86, 0.426_291_83]),
+        (sgd(0.8), [-0.896_713_64, -0.555_763_03, -1.474_358_62, -0.492_585_91]),
+        (sgd(0.0), [0.214_845_1, 0.292_054_66, -0.089_286_31, 0.178_364_31]),
+    ];
+    for (config, expected) in of_pytorch {
+        let params = parameters();
+        run(&*config.build(&params)?, &params, &device, 20)?;
+        assert_close(&format!("{config:?}: p"), &device.read::<f32>(params.values())?[..4], &expected);
+    }
+    Ok(())
+}
+
 #[test]
 fn settings_that_make_no_sense_are_refused() -> Result<(), Error> {
     let (params, device) = (parameters(), Device::cpu()?);
-    let optimizers: [(Box<dyn Optimizer>, &str); 3] = [
+    let optimizers: [(Box<dyn Optimizer>, &str); 5] = [
         (Box::new(ScheduleFreeAdamW::new(&params).betas(0.0, 0.9)), "schedule_free: beta1 = 0"),
         (Box::new(CautiousAdamW::new(&params).weight_decay(-0.1)), "cautious_adamw: weight_decay = -0.1"),
         (Box::new(RmsProp::centered(&params).momentum(1.0)), "rms_prop: momentum = 1"),
+        (Box::new(NAdam::new(&params).momentum_decay(0.0)), "nadam: momentum_decay = 0"),
+        (Box::new(Sgd::new(&params).momentum(0.9, Momentum::Nesterov).dampening(0.1)), "sgd: dampening = 0.1"),
     ];
     for (optimizer, expected) in optimizers {
         let error = run(&*optimizer, &params, &device, 1).expect_err("it is refused").to_string();
         assert!(error.contains(expected), "{error}");
+    }
+    for make in [OptimizerConfig::CautiousAdamW, OptimizerConfig::ScheduleFreeAdamW] {
+        let error = make(AdamConfig { amsgrad: true, ..AdamConfig::default() }).build(&params).map(drop);
+        assert!(error.expect_err("it has none").to_string().contains("amsgrad"), "a setting without effect");
     }
     Ok(())
 }

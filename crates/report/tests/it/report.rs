@@ -65,7 +65,7 @@ fn sample() -> Result<Report, Error> {
     let several = labels[..3000].repeat(2);
     let columns = Scored::columns(&class_logits[..6000], &several, 3);
     report.section("Several labels").classification(&columns, &[])?;
-    report.section("Regression").regression(&Scored::binary(&predictions, &targets))?;
+    report.section("Regression").regression(&Scored::values(&predictions, &targets))?;
     let kernels = [
         ("matmul_tiled 1024x300x300", 41.2),
         ("matmul_tiled 300x1024x300", 38.9),

@@ -95,7 +95,7 @@ impl Graph {
     }
 
     /// Ends a step: the batch index and the step count increase by one; a skipped step is counted as such. Nothing that uses the
-    /// state may be recorded after it: [`compile`](Self::compile) returns [`Error::AfterAdvance`].
+    /// state may be recorded after it, nor a second `advance`: [`compile`](Self::compile) returns [`Error::AfterAdvance`].
     ///
     /// # Errors
     /// [`Error::Program`] if `state` is not [`STATE_LEN`] u32.
@@ -116,10 +116,10 @@ impl Graph {
         };
         match inner.index_uses.iter().find(stays) {
             None => inner.advanced.iter().try_for_each(|&state| {
-                let mut last = inner.program.readers(state).into_iter().rev().map(|at| names[at]);
-                match last.next() {
-                    Some(op) if op != "advance" => Err(Error::AfterAdvance { op, graph: inner.program.name().to_owned() }),
-                    _ => Ok(()),
+                let mut uses = inner.program.readers(state).into_iter().map(|at| names[at]);
+                match uses.find(|&op| op == "advance").and_then(|_| uses.next()) {
+                    Some(op) => Err(Error::AfterAdvance { op, graph: inner.program.name().to_owned() }),
+                    None => Ok(()),
                 }
             }),
             Some(&IndexUse { op, ref place, draws, .. }) => {

@@ -71,6 +71,14 @@ fn what_uses_the_state_of_a_step_after_it_has_ended_is_refused() -> Result<(), E
     run.graph.store(&run.graph.constant("x", &[1.0], &[1]), &run.state, &run.losses);
     let error = run.graph.compile(&device).expect_err("the loss would be stored as that of the next batch");
     assert!(matches!(error.kind(), Error::AfterAdvance { .. }), "{error}");
+    run.graph.advance(&run.state);
+    assert!(run.graph.compile(&device).is_err(), "the loss is not that of the first step either");
+
+    let run = Run::new(3);
+    run.record()?;
+    (0..2).for_each(|_| run.graph.advance(&run.state));
+    let error = run.graph.compile(&device).expect_err("every other batch would be left out");
+    assert!(matches!(error.kind(), Error::AfterAdvance { op: "advance", .. }), "{error}");
     Ok(())
 }
 

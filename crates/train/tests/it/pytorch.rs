@@ -94,6 +94,63 @@ fn convolutions_of_unknown_layout_are_refused() {
     let error = Model::load(&path, convolutional).map(drop).expect_err("OIHW or OHWI");
     assert!(matches!(&error, Error::CheckpointEntry { kind: "tensor", name, .. } if name == "conv1.weight"), "{error}");
     assert!(error.to_string().contains("`Model::load_pytorch`"), "{error}");
+    let error = Model::new(7, convolutional).load_part(&path, "").expect_err("OIHW or OHWI").to_string();
+    assert!(error.contains("`conv1.weight`") && error.contains("`Model::load_pytorch_part`"), "{error}");
+}
+
+/// The part of a network of PyTorch that fits has its values: with the head of that network, its outputs.
+#[test]
+fn a_backbone_of_convolutions_with_another_head() -> Result<(), Box<dyn std::error::Error>> {
+    let (path, test) = (fixture("convolutional.safetensors"), Checkpoint::load(fixture("convolutional_test.safetensors"))?);
+    let mut model = Model::new(7, |params| {
+        let mut network = convolutional(params);
+        network.0.push(Box::new(Linear::new(params, "extra", 3, 5, Activation::identity())));
+        network
+    });
+    let part = model.load_pytorch_part(&path, "")?;
+    assert_eq!((part.missing.len(), part.mismatched.len()), (2, 0), "{part:?}");
+    assert_eq!(part.unexpected, ["norm1.num_batches_tracked"]);
+    check_outputs(
+        &model.map(|Sequential(mut layers)| {
+            layers.pop();
+            Sequential(layers)
+        }),
+        &test,
+    )?;
+
+    let mut model = Model::new(7, |params| {
+        convolutional(params);
+        Linear::new(params, "other", 1, 1, Activation::identity())
+    });
+    let part = model.load_pytorch_part(&path, "conv")?;
+    assert_eq!(part.loaded, ["conv1.weight", "conv1.bias", "conv2.weight"]);
+    Ok(())
+}
+
+/// Wrappers of PyTorch put their name before all others.
+#[test]
+fn names_within_a_wrapper() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    for wrapper in ["module", "_orig_mod", "module._orig_mod"] {
+        let path = folder.path().join(wrapper);
+        Model::load_pytorch(fixture("convolutional.safetensors"), convolutional)?.save_pytorch(&path)?;
+        let mut wrapped = Checkpoint::new();
+        for (name, shape, values) in Checkpoint::load(&path)?.tensors() {
+            wrapped.insert(format!("{wrapper}.{name}"), shape, values.clone())?;
+        }
+        wrapped.insert_metadata("conv_layout", "oihw");
+        wrapped.save(&path)?;
+        for error in [
+            Model::load_pytorch(&path, convolutional).map(drop).expect_err("other names"),
+            Model::new(7, convolutional).load_pytorch_part(&path, "").map(drop).expect_err("no such name"),
+        ] {
+            let (error, remedy) = (error.to_string(), format!("`|params| params.within({wrapper:?}, …)`"));
+            assert!(error.contains(&format!("`{wrapper}.` before them")) && error.contains(&remedy), "{error}");
+        }
+        let test = Checkpoint::load(fixture("convolutional_test.safetensors"))?;
+        check_outputs(&Model::load_pytorch(&path, |params| params.within(wrapper, convolutional))?, &test)?;
+    }
+    Ok(())
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use brisk_nn::tensor::Precision;
-use brisk_nn::{AdamConfig, EmaConfig, Momentum, MuonConfig, MuonScale, OptimizerConfig, Schedule};
+use brisk_nn::{AdamConfig, EmaConfig, Momentum, MuonConfig, MuonScale, NAdamConfig, OptimizerConfig, Schedule};
 use brisk_train::metrics::Direction;
 use brisk_train::{
     BatchStatistics, BucketSizes, DataParallelConfig, EarlyStopping, Error, GradientClip, Limit, RunSettings, TrainerConfig,
@@ -89,7 +89,7 @@ fn every_setting_is_read() -> Result<(), Error> {
         limit_valid_batches: Some(Limit::Batches(8)),
         sanity_validation: 2,
         clip: Some(GradientClip::Norm(1.0)),
-        optimizer: Some(OptimizerConfig::Sgd { momentum: 0.9, form: Momentum::Nesterov, weight_decay: 0.0 }),
+        optimizer: Some(OptimizerConfig::Sgd { momentum: 0.9, form: Momentum::Nesterov, weight_decay: 0.0, dampening: 0.0 }),
         seed: 9,
         checkpoint_every: 100,
         checkpoint_interval: Some(Duration::from_secs(600)),
@@ -174,6 +174,22 @@ fn muon_has_matrices_and_adamw_for_the_rest() -> Result<(), Error> {
     assert_eq!(TrainerConfig::from_toml(text)?.optimizer, Some(OptimizerConfig::Muon(expected)));
     let found = TrainerConfig::from_toml("optimizer = { name = \"muon\", matrices = [\"a\"] }")?.optimizer;
     assert_eq!(found, Some(OptimizerConfig::Muon(MuonConfig { matrices: vec!["a".to_owned()], ..MuonConfig::default() })));
+    Ok(())
+}
+
+#[test]
+fn optimizers_have_the_settings_of_pytorch() -> Result<(), Error> {
+    let nadam = NAdamConfig { momentum_decay: 0.01, decoupled_weight_decay: true, ..NAdamConfig::default() };
+    for (text, expected) in [
+        ("{ name = \"nadam\", momentum_decay = 0.01, decoupled_weight_decay = true }", OptimizerConfig::NAdam(nadam)),
+        ("{ name = \"adam\", amsgrad = true }", OptimizerConfig::Adam(AdamConfig { amsgrad: true, ..AdamConfig::default() })),
+        (
+            "{ name = \"sgd\", momentum = 0.5, dampening = 0.25 }",
+            OptimizerConfig::Sgd { momentum: 0.5, form: Momentum::Heavy, weight_decay: 0.0, dampening: 0.25 },
+        ),
+    ] {
+        assert_eq!(TrainerConfig::from_toml(&format!("optimizer = {text}"))?.optimizer, Some(expected));
+    }
     Ok(())
 }
 
