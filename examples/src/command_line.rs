@@ -14,6 +14,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, Parser, value_parser};
 use clap_complete::Shell;
 
+use crate::elsewhere::stopped_by;
 use crate::interruptible::StoppedImport;
 use crate::print;
 
@@ -59,7 +60,10 @@ pub(crate) fn run_command<O: FromArgMatches>(
     });
     outcome.unwrap_or_else(|error| {
         print::error(&error);
-        error.downcast_ref::<StoppedImport>().map_or(ExitCode::FAILURE, StoppedImport::exit_code)
+        match stopped_by() {
+            Some(signal) => ExitCode::from(signal.exit_status()),
+            None => error.downcast_ref::<StoppedImport>().map_or(ExitCode::FAILURE, StoppedImport::exit_code),
+        }
     })
 }
 

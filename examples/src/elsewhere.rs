@@ -15,7 +15,9 @@ use brisk_loader::RowSource;
 #[cfg(feature = "remote")]
 use brisk_table::{CacheFolder, Remote, RemoteFolder, RemoteOptions};
 use brisk_table::{Error, ReadAhead, ShardSize, ShardedTable, ShardedWriter, StreamedTable, Table, printable};
-use brisk_train::CheckpointStore;
+#[cfg(feature = "remote")]
+use brisk_train::StopFlag;
+use brisk_train::{CheckpointStore, StopSignal};
 use tempfile::TempDir;
 
 use crate::folder::check_folder;
@@ -296,10 +298,23 @@ fn told_of(url: &str, problem: &str, most: Duration) -> String {
     format!("{}: {}, trying again, for up to {} s in all", printable(url), printable(problem), most.as_secs())
 }
 
+#[cfg(feature = "remote")]
+static REMOTE: OnceLock<Remote> = OnceLock::new();
+
+/// The signal because of which something was not read.
+#[cfg(feature = "remote")]
+pub(crate) fn stopped_by() -> Option<StopSignal> {
+    StopFlag::of_signals()?.signal().filter(|_| REMOTE.get().is_some_and(|remote| remote.report().n_stopped > 0))
+}
+
+#[cfg(not(feature = "remote"))]
+pub(crate) fn stopped_by() -> Option<StopSignal> {
+    None
+}
+
 /// The connections and the cache of this process. Says once if there is no cache.
 #[cfg(feature = "remote")]
 fn remote() -> Result<&'static Remote> {
-    static REMOTE: OnceLock<Remote> = OnceLock::new();
     if let Some(remote) = REMOTE.get() {
         return Ok(remote);
     }
@@ -325,6 +340,7 @@ fn remote() -> Result<&'static Remote> {
             crate::print::note(told_of(&retry.url, &retry.problem, most));
         }
     });
+    remote.stop_reading_if(|| StopFlag::of_signals().is_some_and(|stop| stop.is_requested()));
     if let Some(problem) = remote.report().cache_problem {
         crate::print::note(format_args!("warning: read without a cache: {problem}"));
     }

@@ -67,6 +67,12 @@ impl StopFlag {
         signals::flag_of_process()
     }
 
+    /// The flag of [`on_signals`](Self::on_signals), if that was called: for code that must not install handlers itself.
+    #[cfg(feature = "signals")]
+    pub fn of_signals() -> Option<Self> {
+        signals::installed()
+    }
+
     /// Requests the stop.
     pub fn request(&self) {
         self.shared.is_requested.store(true, Ordering::SeqCst);

@@ -8,8 +8,8 @@ use brisk_nn::{EmaConfig, Schedule};
 use brisk_program::Device;
 use brisk_tensor::Precision;
 use brisk_train::{
-    Binary, Checkpoint, DataParallelConfig, EarlyStopping, Ended, Error, FeedChoice, FeedConfig, FitReport, Outputs, Trainable,
-    Trainer, TrainerConfig, run_threads,
+    Binary, Checkpoint, DataParallelConfig, EarlyStopping, Ended, Error, FeedChoice, FeedConfig, FitReport, Outputs, StopFlag,
+    Trainable, Trainer, TrainerConfig, run_threads,
 };
 
 use crate::gpu::cpu;
@@ -19,6 +19,8 @@ use crate::run::{Ready, Setting, after_each_epoch, history, into_folder, quiet};
 struct Failing<'a> {
     rows: &'a Rows,
     left: AtomicUsize,
+    /// Requested by then.
+    stop: StopFlag,
 }
 
 impl RowSource for Failing<'_> {
@@ -32,6 +34,9 @@ impl RowSource for Failing<'_> {
     fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), std::io::Error> {
         let is_left = |left: usize| left.checked_sub(1);
         if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_left).is_err() {
+            // Until the steps of the rows before have been done.
+            std::thread::sleep(Duration::from_millis(300));
+            self.stop.request();
             return Err(std::io::Error::other("the network is down"));
         }
         self.rows.gather(rows, into).map_err(std::io::Error::other)
@@ -76,7 +81,7 @@ fn check(config: &TrainerConfig, after: usize, expected_epoch: usize, expected_b
     let expected = fit(&cpu(2), &ready, &ready.train, &mut outputs, None)?;
 
     let (mut outputs, folder) = into_folder(root.path());
-    let failing = Failing { rows: &ready.train, left: AtomicUsize::new(usize::MAX) };
+    let failing = Failing { rows: &ready.train, left: AtomicUsize::new(usize::MAX), stop: StopFlag::new() };
     let n_before = {
         // The rows are also read before the run starts; only the run's own gathers count.
         let Ready { model, params, adam, valid, .. } = &ready;
@@ -106,6 +111,28 @@ fn check(config: &TrainerConfig, after: usize, expected_epoch: usize, expected_b
     );
     let [found, expected] = [&folder, &whole_folder].map(|folder| std::fs::read_to_string(folder.metrics_csv()));
     assert_eq!(found.expect("a log"), expected.expect("a log"), "{config:?}: the log is continued");
+    Ok(())
+}
+
+#[test]
+fn a_run_that_is_to_stop_does_not_need_the_rows_of_its_next_step() -> Result<(), Error> {
+    let ready = setting(Setting::default().config).ready();
+    let root = tempfile::tempdir().expect("a temporary folder");
+    let (mut outputs, folder) = into_folder(root.path());
+    let failing = Failing { rows: &ready.train, left: AtomicUsize::new(usize::MAX), stop: outputs.stop.clone() };
+    let Ready { model, params, adam, valid, .. } = &ready;
+    let (device, trainable) = (cpu(2), Trainable::new(model, params, adam));
+    let trainer =
+        Trainer::new(&device).config(ready.config()).feed(&feed()).prepare(trainable, &Binary::new(), &failing, valid)?;
+    failing.left.store(8 + 5, Ordering::Relaxed);
+    let report = trainer.fit(&mut outputs)?;
+    assert_eq!(report.ended, Ended::Stopped);
+    let last = Checkpoint::load(folder.last())?;
+    assert_eq!(last.metadata::<usize>("epoch", "a number of epochs")?, 1);
+
+    let found = fit(&cpu(1), &ready, &ready.train, &mut into_folder(root.path()).0, Some(&last))?;
+    let expected = fit(&cpu(2), &ready, &ready.train, &mut quiet(), None)?;
+    assert!(found.1 == expected.1, "the same weights as without the stop, bit for bit");
     Ok(())
 }
 
@@ -184,7 +211,7 @@ fn another_number_of_replicas_resumes_within_an_epoch() -> Result<(), Error> {
     let run = |replicas: &brisk_train::DataParallel, outputs: &mut Outputs, dies: bool, from: Option<&Checkpoint>| {
         let (ready, device) = (setting(config.clone()).ready(), cpu(1));
         let Ready { model, params, adam, train, valid, .. } = &ready;
-        let failing = Failing { rows: train, left: AtomicUsize::new(usize::MAX) };
+        let failing = Failing { rows: train, left: AtomicUsize::new(usize::MAX), stop: StopFlag::new() };
         let trainer = Trainer::new(&device).config(ready.config()).feed(&feed).replicas(replicas).prepare(
             Trainable::new(model, params, adam),
             &Binary::new(),

@@ -10,6 +10,7 @@ use brisk_table::{DType, Schema, TableWriter};
 
 use crate::data_parallel_cli::Place;
 use crate::example::built;
+use crate::server::{Fault, Server};
 
 const SIGNALS: [(&str, &str, i32); 3] = [("-INT", "SIGINT", 130), ("-TERM", "SIGTERM", 143), ("-HUP", "SIGHUP", 129)];
 
@@ -105,6 +106,23 @@ fn terminated(dir: &Path, example: &'static str, args: &[&str], word: &str) -> (
         said += &(line + "\n");
     }
     (child.wait().expect("it ends").code(), said)
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_a_server() {
+    let (place, server) = (Place::new(), Server::start());
+    server.misbehave(|_, _| Some(Fault::Status(503, "Retry-After: 60\r\n", "")));
+    let url = server.url("/t.safetensors");
+    let rows = ["--train", url.as_str(), "--test", url.as_str()];
+    for (example, args) in [
+        ("higgs", &rows[..]),
+        ("data_parallel", &[&rows[..], &["--stream", "16"]].concat()),
+        ("import", &[url.as_str(), "t.safetensors"]),
+    ] {
+        let (status, said) = terminated(&place.path(""), example, args, "trying again");
+        assert_eq!(status, Some(143), "{example}: {said}");
+        assert!(said.contains("asked to stop while it waited for the server"), "{example}: {said}");
+    }
 }
 
 #[test]

@@ -64,6 +64,9 @@ pub enum RemoteError {
         /// What allows more: [`RemoteOptions::more_retries`](crate::RemoteOptions::more_retries).
         more: String,
     },
+    /// The program was asked to stop while it waited for the server.
+    #[error("the program was asked to stop while it waited for the server")]
+    Stopped,
     /// The store can only be read.
     #[error("a table cannot be written by {scheme}; write it to s3:, gs:, az: or file:, or to a folder")]
     ReadOnly {

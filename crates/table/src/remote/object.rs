@@ -83,10 +83,10 @@ impl Object {
         let session = &remote.session;
         let (store, object) = session.store_of(location)?;
         let request = || get(&store, &object, location, bytes.clone(), None);
-        let (found, identity) = match session.send(location, request) {
+        let (found, identity) = match session.send_unless_stopped(location, request) {
             // There is no such range in an object that is shorter, or empty.
             Err(Ended::BeyondEnd) => {
-                session.send(location, || head(&store, &object, location)).map(|identity| (Vec::new(), identity))
+                session.send_unless_stopped(location, || head(&store, &object, location)).map(|identity| (Vec::new(), identity))
             }
             got => got,
         }
@@ -151,7 +151,8 @@ impl Object {
         let tag = self.identity.strong_tag();
         let range = bytes.start as u64..bytes.end as u64;
         let request = || get(&self.store, &self.object, &self.location, range.clone(), tag.clone());
-        let (got, identity) = self.session.send(&self.location, request).map_err(|ended| ended.error(&self.location))?;
+        let sent = self.session.send_unless_stopped(&self.location, request);
+        let (got, identity) = sent.map_err(|ended| ended.error(&self.location))?;
         self.session.counts.bytes_from_server.fetch_add(got.len() as u64, Ordering::Relaxed);
         if let Some(problem) = self.identity.difference(&identity) {
             return Err(self.location.error(RemoteError::Changed { problem }));

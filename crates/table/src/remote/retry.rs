@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,6 +9,50 @@ use super::options::RemoteOptions;
 use crate::error::{Error, RemoteError};
 
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// How long a request may still succeed after the program was asked to stop: the step that is under way needs its rows.
+const GRACE: Duration = Duration::from_secs(3);
+/// How often is looked whether it was.
+pub(super) const POLL: Duration = Duration::from_millis(100);
+
+/// Whether a program should stop.
+pub(super) type Stop = dyn Fn() -> bool + Send + Sync;
+
+/// The wait for a request, with its repetitions.
+#[derive(Default)]
+pub(super) struct Wait<'s> {
+    stop: Option<&'s Stop>,
+    since: Cell<Option<Instant>>,
+}
+
+impl<'s> Wait<'s> {
+    /// One that ends soon after `stop` returns true.
+    pub(super) fn until(stop: &'s Stop) -> Self {
+        Self { stop: Some(stop), ..Self::default() }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        if !self.stop.is_some_and(|stop| stop()) {
+            self.since.set(None);
+            return false;
+        }
+        let since = self.since.get().unwrap_or_else(Instant::now);
+        self.since.set(Some(since));
+        since.elapsed() >= GRACE
+    }
+
+    /// Returns false if the wait is over before.
+    fn sleep(&self, time: Duration) -> bool {
+        let end = Instant::now() + time;
+        while !self.is_over() {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            thread::sleep(left.min(POLL));
+        }
+        false
+    }
+}
 
 /// A request that has failed and will be sent again: what [`Remote::on_retry`](super::Remote::on_retry) is called with.
 #[non_exhaustive]
@@ -46,6 +91,7 @@ impl Ended {
 pub(super) fn retrying<T>(
     options: &RemoteOptions,
     location: &Location,
+    wait: &Wait<'_>,
     mut send: impl FnMut() -> Result<T, Failure>,
     failed: impl Fn(&Retry),
     repeated: impl Fn(),
@@ -66,7 +112,9 @@ pub(super) fn retrying<T>(
             return Err(Ended::Error(RemoteError::GaveUp { attempts, seconds, last, more: options.more_retries.clone() }));
         }
         failed(&Retry { url: location.shown(), problem: last, attempts, elapsed: start.elapsed(), pause });
-        thread::sleep(pause);
+        if !wait.sleep(pause) {
+            return Err(Ended::Error(RemoteError::Stopped));
+        }
         repeated();
     }
 }
@@ -108,15 +156,15 @@ mod tests {
         let location = Location::parse("file:///b/x").expect("it is a URL");
         let seen = RefCell::new(Vec::new());
         let failed = |retry: &Retry| seen.borrow_mut().push((retry.url.clone(), retry.problem.clone(), retry.attempts));
-        let ended = retrying(&options(4, Duration::from_secs(9)), &location, || fails(None), failed, || ());
+        let ended = retrying(&options(4, Duration::from_secs(9)), &location, &Wait::default(), || fails(None), failed, || ());
         assert!(matches!(ended, Err(Ended::Error(RemoteError::GaveUp { attempts: 4, .. }))), "{ended:?}");
         assert_eq!(n_sent.get(), 4);
         let expected = [1, 2, 3].map(|attempts| ("file:///b/x".to_owned(), "503".to_owned(), attempts));
         assert_eq!(*seen.borrow(), expected, "the last failure is the error");
         // The server asks for a longer pause than there is time for.
         let late = || fails(Some(Duration::from_secs(10)));
-        let ended =
-            retrying(&options(4, Duration::from_secs(9)), &location, late, |_| unreachable!("it is not sent again"), || ());
+        let (options, sent_again) = (options(4, Duration::from_secs(9)), |_: &Retry| unreachable!("it is not sent again"));
+        let ended = retrying(&options, &location, &Wait::default(), late, sent_again, || ());
         assert!(matches!(ended, Err(Ended::Error(RemoteError::GaveUp { attempts: 1, .. }))), "{ended:?}");
     }
 }

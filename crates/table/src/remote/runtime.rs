@@ -1,9 +1,11 @@
 use std::io;
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
+
+use super::retry::{POLL, Wait};
 
 /// The thread on which requests run, so that callers are blocking functions, also within an asynchronous program.
 #[derive(Debug)]
@@ -26,11 +28,23 @@ impl Runtime {
         Ok(Self { handle, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Waits for the result of a future.
-    pub(super) fn wait<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> T {
+    /// Waits for the result of a future; `None` if the wait is over before.
+    pub(super) fn wait<T: Send + 'static>(&self, wait: &Wait<'_>, future: impl Future<Output = T> + Send + 'static) -> Option<T> {
         let (sender, receiver) = mpsc::sync_channel(1);
-        self.handle.spawn(async move { _ = sender.send(future.await) });
-        receiver.recv().expect("the runtime lives as long as this value, and requests do not panic")
+        let request = self.handle.spawn(async move { _ = sender.send(future.await) });
+        loop {
+            match receiver.recv_timeout(POLL) {
+                Ok(result) => return Some(result),
+                Err(RecvTimeoutError::Timeout) if wait.is_over() => {
+                    request.abort();
+                    return None;
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    unreachable!("the runtime lives as long as this value, and requests do not panic")
+                }
+            }
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use super::location::Location;
 use super::options::{CacheFolder, RemoteOptions};
 use super::permits::Permits;
 use super::recent::Recent;
-use super::retry::{Ended, Retry, retrying};
+use super::retry::{Ended, Retry, Stop, Wait, retrying};
 use super::runtime::Runtime;
 use super::store::{Store, Stores};
 use crate::error::{Error, RemoteError};
@@ -49,6 +49,8 @@ pub struct RemoteReport {
     pub n_requests: u64,
     /// Requests that were sent again.
     pub n_retries: u64,
+    /// Requests for data that were given up because the [program was to stop](Remote::stop_reading_if).
+    pub n_stopped: u64,
     /// Bytes that servers have sent.
     pub bytes_from_server: u64,
     /// Bytes that were read from the cache.
@@ -68,6 +70,7 @@ pub(super) struct Session {
     pub(super) stores: Mutex<Stores>,
     pub(super) counts: Counts,
     on_retry: OnceLock<OnRetry>,
+    stop: OnceLock<Box<Stop>>,
 }
 
 type OnRetry = Box<dyn Fn(&Retry) + Send + Sync>;
@@ -84,6 +87,7 @@ pub(super) struct Counts {
     pub(super) n_objects: AtomicU64,
     pub(super) n_requests: AtomicU64,
     pub(super) n_retries: AtomicU64,
+    pub(super) n_stopped: AtomicU64,
     pub(super) bytes_from_server: AtomicU64,
     pub(super) bytes_from_cache: AtomicU64,
 }
@@ -122,6 +126,7 @@ impl Remote {
             stores: Mutex::default(),
             counts: Counts::default(),
             on_retry: OnceLock::new(),
+            stop: OnceLock::new(),
             options,
         };
         Ok(Self { session: Arc::new(session) })
@@ -143,6 +148,27 @@ impl Remote {
         self.session.on_retry.set(Box::new(f)).is_ok()
     }
 
+    /// Ends the wait for a server soon after `stop` returns true: a program that was asked to stop need not wait for a server
+    /// that does not answer until the [time for retries](RemoteOptions::retry_for) is over. A read that does not succeed within
+    /// 3 s from then on is the error [`RemoteError::Stopped`]; writes are not affected. `stop` is called about ten times a second
+    /// while a read waits. Only the first call of this method sets it, for all clones; it returns whether it was that.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicBool, Ordering};
+    ///
+    /// use brisk_table::{CacheFolder, Remote, RemoteOptions};
+    ///
+    /// let is_asked = Arc::new(AtomicBool::new(false)); // set by a handler of signals
+    /// let remote = Remote::new(RemoteOptions { cache: CacheFolder::Off, ..RemoteOptions::default() })?;
+    /// remote.stop_reading_if(move || is_asked.load(Ordering::Relaxed));
+    /// # Ok::<(), brisk_table::Error>(())
+    /// ```
+    pub fn stop_reading_if(&self, stop: impl Fn() -> bool + Send + Sync + 'static) -> bool {
+        self.session.stop.set(Box::new(stop)).is_ok()
+    }
+
     /// What was read so far.
     pub fn report(&self) -> RemoteReport {
         let counts = &self.session.counts;
@@ -150,6 +176,7 @@ impl Remote {
         RemoteReport {
             n_requests: count(&counts.n_requests),
             n_retries: count(&counts.n_retries),
+            n_stopped: count(&counts.n_stopped),
             bytes_from_server: count(&counts.bytes_from_server),
             bytes_from_cache: count(&counts.bytes_from_cache),
             cache_problem: self.session.problem.clone().or_else(|| self.session.cache.as_ref().and_then(Cache::problem)),
@@ -182,7 +209,29 @@ impl Remote {
 
 impl Session {
     /// Sends a request until it succeeds or its budget is spent.
-    pub(super) fn send<T, F>(&self, location: &Location, mut request: impl FnMut() -> F) -> Result<T, Ended>
+    pub(super) fn send<T, F>(&self, location: &Location, request: impl FnMut() -> F) -> Result<T, Ended>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Failure>> + Send + 'static,
+    {
+        self.send_while(&Wait::default(), location, request)
+    }
+
+    /// The same, unless the program is to stop.
+    pub(super) fn send_unless_stopped<T, F>(&self, location: &Location, request: impl FnMut() -> F) -> Result<T, Ended>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Failure>> + Send + 'static,
+    {
+        let wait = self.stop.get().map_or_else(Wait::default, |stop| Wait::until(stop));
+        let sent = self.send_while(&wait, location, request);
+        if matches!(sent, Err(Ended::Error(RemoteError::Stopped))) {
+            self.counts.n_stopped.fetch_add(1, Ordering::Relaxed);
+        }
+        sent
+    }
+
+    fn send_while<T, F>(&self, wait: &Wait<'_>, location: &Location, mut request: impl FnMut() -> F) -> Result<T, Ended>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, Failure>> + Send + 'static,
@@ -190,11 +239,12 @@ impl Session {
         retrying(
             &self.options,
             location,
+            wait,
             || {
                 // Not during pauses, in which others can send theirs.
                 let _permit = self.permits.take();
                 self.counts.n_requests.fetch_add(1, Ordering::Relaxed);
-                self.runtime.wait(request())
+                self.runtime.wait(wait, request()).unwrap_or(Err(Failure::Final(RemoteError::Stopped)))
             },
             |retry| {
                 if let Some(on_retry) = self.on_retry.get() {

@@ -338,6 +338,28 @@ fn what_does_not_pass_is_an_error() {
 }
 
 #[test]
+fn a_program_that_is_to_stop_does_not_wait_for_a_server() {
+    let (server, url) = serving_ramp();
+    let long = Duration::from_secs(3600);
+    let patient = || RemoteOptions { timeout: long, retry_for: long, attempts: u32::MAX, ..options(CacheFolder::Off) };
+    let stopped = || {
+        let remote = Remote::new(patient()).unwrap();
+        assert!(remote.stop_reading_if(|| true), "it is the first call");
+        assert!(!remote.stop_reading_if(|| false), "only the first call counts");
+        remote
+    };
+    let table = Table::open_url(&url, &stopped()).expect("a server that answers is read");
+    check_ramp(&table, N_ROWS);
+    for fault in [Fault::Silence, Fault::Status(503, "Retry-After: 600\r\n", "")] {
+        server.misbehave(move |_, _| Some(fault));
+        let remote = stopped();
+        let error = Table::open_url(&url, &remote).expect_err("it does not answer");
+        assert!(matches!(reason(error), RemoteError::Stopped), "{fault:?}");
+        assert_eq!(remote.report().n_stopped, 1, "{fault:?}");
+    }
+}
+
+#[test]
 fn an_object_that_is_no_table_is_an_error() {
     let server = Server::start();
     for bytes in [vec![], vec![1; 7], b"<html>this is a page, not a table</html>".to_vec(), ramp()[..100_000].to_vec()] {

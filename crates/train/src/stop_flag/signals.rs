@@ -5,10 +5,15 @@ use std::sync::{Mutex, PoisonError};
 use super::StopFlag;
 use crate::error::Error;
 
+static OF_PROCESS: Mutex<Option<StopFlag>> = Mutex::new(None);
+
+/// The process's flag, if its handlers are installed.
+pub(super) fn installed() -> Option<StopFlag> {
+    OF_PROCESS.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
 /// The process's flag, whose handlers are installed by the first call.
 pub(super) fn flag_of_process() -> Result<StopFlag, Error> {
-    static OF_PROCESS: Mutex<Option<StopFlag>> = Mutex::new(None);
-
     let mut of_process = OF_PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(flag) = of_process.as_ref() {
         return Ok(flag.clone());

@@ -190,6 +190,15 @@ impl Training<'_> {
         let Part { from, n_done, is_checking, .. } = part;
         let has_failed = part.notified.is_failed() || is_checking;
         let notified_all = if has_failed { Ok(()) } else { self.notify(&mut part.notified, n_done, fit.outputs) };
+        // The rows of the next steps, for which the run need not wait any more: it ends as after the last complete one.
+        let is_stopped = self.replicas.is_single() && fit.outputs.stop.is_requested();
+        let result = match result {
+            Err(Error::Stream { .. }) if is_stopped => {
+                part.steps = Steps::Ended(Ended::Stopped);
+                Ok(())
+            }
+            result => result,
+        };
         if let Err(error) = result {
             // A run that resumed from here would skip what failed: a validation, or a callback.
             if self.config.checkpoint_on_error && n_done > from && !is_checking && !part.notified.is_failed() {
