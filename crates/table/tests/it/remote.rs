@@ -350,12 +350,13 @@ fn a_program_that_is_to_stop_does_not_wait_for_a_server() {
     };
     let table = Table::open_url(&url, &stopped()).expect("a server that answers is read");
     check_ramp(&table, N_ROWS);
-    for fault in [Fault::Silence, Fault::Status(503, "Retry-After: 600\r\n", "")] {
-        server.misbehave(move |_, _| Some(fault));
+    for is_silent in [true, false] {
+        let busy = || Fault::Status(503, "Retry-After: 600\r\n", "");
+        server.misbehave(move |_, _| Some(if is_silent { Fault::Silence } else { busy() }));
         let remote = stopped();
         let error = Table::open_url(&url, &remote).expect_err("it does not answer");
-        assert!(matches!(reason(error), RemoteError::Stopped), "{fault:?}");
-        assert_eq!(remote.report().n_stopped, 1, "{fault:?}");
+        assert!(matches!(reason(error), RemoteError::Stopped), "silent: {is_silent}");
+        assert_eq!(remote.report().n_stopped, 1, "silent: {is_silent}");
     }
 }
 
