@@ -215,8 +215,9 @@ fn a_rank_announces_only_its_lanes() {
     for seed in [Some(7), None] {
         let batching = Batching { order: Order::Lanes(lanes(seed, BATCH as u32, 8, 10, 2)), ..Batching::of(BATCH) };
         // With ranks that do not divide the lanes, those that a boundary of parts falls into are announced by both sides: rows 16
-        // and 32 of 48, in lanes of 6.
-        for (world, shared) in [(1, &[][..]), (2, &[]), (4, &[]), (8, &[]), (3, &[2, 5])] {
+        // and 32 of 48, in lanes of 6. With 16 ranks, two read each lane.
+        let sixteen = [0, 1, 2, 3, 4, 5, 6, 7];
+        for (world, shared) in [(1, &[][..]), (2, &[]), (4, &[]), (8, &[]), (3, &[2, 5]), (5, &[1, 3, 4, 6]), (16, &sixteen)] {
             let mut times = vec![0; N_ROWS];
             for rank in 0..world {
                 let source = Recording(numbered(N_ROWS, 1), Mutex::default());
