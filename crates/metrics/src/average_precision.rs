@@ -1,8 +1,8 @@
-use crate::direction::Direction;
 use crate::error::Error;
 use crate::metric::{Metric, MetricValue};
 use crate::ranked_scores::RankedScores;
 use crate::scored::Scored;
+use crate::tally::{named, tallied};
 
 /// Average precision: `Σ_t (recall_t - recall_{t-1}) precision_t` over all thresholds, from the highest score down; it summarises
 /// the precision-recall curve.
@@ -14,45 +14,17 @@ use crate::scored::Scored;
 #[derive(Clone, Debug)]
 pub struct AveragePrecision(RankedScores);
 
-impl AveragePrecision {
-    /// The metric over no rows.
-    pub fn new() -> Self {
-        Self(RankedScores::new("average_precision"))
-    }
-}
-
-impl Default for AveragePrecision {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+named!(AveragePrecision, "average_precision");
 
 impl Metric for AveragePrecision {
-    fn name(&self) -> &str {
-        self.0.metric()
-    }
-
-    fn direction(&self) -> Direction {
-        Direction::Maximize
-    }
-
-    fn reset(&mut self) {
-        self.0.reset();
-    }
+    tallied!(0, Maximize);
 
     fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
         self.0.push(rows)
     }
 
     fn compute(&self) -> Result<MetricValue, Error> {
-        let (ties, all) = self.0.ranked()?;
-        if all.positive == 0.0 {
-            return Err(Error::NoPositiveLabel {
-                metric: self.0.metric(),
-                n_rows: self.0.n_counted(),
-                n_ignored: self.0.n_ignored(),
-            });
-        }
+        let (ties, all) = self.0.ranked_with_positive()?;
         let (mut sum, mut hits, mut predicted) = (0.0, 0.0, 0.0);
         for tie in ties.iter().rev() {
             hits += tie.positive;

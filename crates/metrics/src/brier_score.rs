@@ -1,9 +1,8 @@
-use crate::direction::Direction;
 use crate::error::Error;
 use crate::metric::{Metric, MetricValue};
 use crate::probability::{sigmoid, softmax};
 use crate::scored::Scored;
-use crate::tally::{Row, Tally, Target};
+use crate::tally::{Row, Tally, Target, named, tallied};
 
 /// The mean squared error of probabilities: `(p - label)²` for binary classification, `Σ_k (p_k - [k is the label])²` for three
 /// classes or more. Two classes as two logits have the score of one logit, their difference. Multi-label rows are averaged over
@@ -13,40 +12,17 @@ use crate::tally::{Row, Tally, Target};
 #[derive(Clone, Debug)]
 pub struct BrierScore(Tally<[f64; 1]>);
 
-impl BrierScore {
-    /// The metric over no rows.
-    pub fn new() -> Self {
-        Self(Tally::new("brier_score"))
-    }
-}
-
-impl Default for BrierScore {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+named!(BrierScore, "brier_score");
 
 impl Metric for BrierScore {
-    fn name(&self) -> &str {
-        self.0.metric()
-    }
-
-    fn direction(&self) -> Direction {
-        Direction::Minimize
-    }
-
-    fn reset(&mut self) {
-        self.0.reset();
-    }
+    tallied!(0, Minimize);
 
     fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
-        let target = Target::of_classification(self.0.metric(), rows)?;
-        self.0.update(rows, target, || [0.0], |[sum], row| *sum += row.weight * squared_error(row, target))
+        self.0.add_scores(rows, Target::of_classification(self.0.metric(), rows)?, squared_error)
     }
 
     fn compute(&self) -> Result<MetricValue, Error> {
-        let ([sum], total) = self.0.sums()?;
-        Ok(MetricValue::Number(sum / total))
+        self.0.mean().map(MetricValue::Number)
     }
 }
 

@@ -110,17 +110,7 @@ macro_rules! class_score {
         }
 
         impl $crate::metric::Metric for $Metric {
-            fn name(&self) -> &str {
-                self.counts.metric()
-            }
-
-            fn direction(&self) -> $crate::direction::Direction {
-                $crate::direction::Direction::Maximize
-            }
-
-            fn reset(&mut self) {
-                self.counts.reset();
-            }
+            $crate::tally::tallied!(counts, Maximize);
 
             fn update(&mut self, rows: &$crate::scored::Scored<'_>) -> Result<(), $crate::error::Error> {
                 self.counts.count(rows, self.average)

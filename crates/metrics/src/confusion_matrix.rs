@@ -1,18 +1,19 @@
-use crate::direction::Direction;
 use crate::error::Error;
 use crate::metric::{Metric, MetricValue};
 use crate::probability::arg_max;
 use crate::scored::Scored;
-use crate::tally::{Sums, Tally, Target, columns};
+use crate::tally::{Sums, Tally, Target, columns, named, tallied};
 
 /// How often each class is predicted as each: `[actual, predicted]`, sums of weights if rows have any.
 ///
 /// `sklearn.metrics.confusion_matrix(labels, predictions, labels=range(n_classes))`. Binary rows have two classes. Multi-label
-/// rows are refused. Its value is a [`MetricValue::Matrix`], so it cannot be watched by early stopping.
+/// rows are refused. Its value is a [`MetricValue::Matrix`], which has no order, so it cannot be watched by early stopping.
 /// # Cost
 /// `8 * n_classes²` bytes, and as many per 16 384 rows of one update.
 #[derive(Clone, Debug)]
 pub struct ConfusionMatrix(Tally<Cells>);
+
+named!(ConfusionMatrix, "confusion_matrix");
 
 /// `[n, n]`.
 #[derive(Clone, Debug)]
@@ -27,36 +28,12 @@ impl Sums for Cells {
     }
 }
 
-impl ConfusionMatrix {
-    /// The metric over no rows.
-    pub fn new() -> Self {
-        Self(Tally::new("confusion_matrix"))
-    }
-}
-
-impl Default for ConfusionMatrix {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Metric for ConfusionMatrix {
-    fn name(&self) -> &str {
-        self.0.metric()
-    }
-
-    /// [`Direction::Maximize`]; a matrix has no order.
-    fn direction(&self) -> Direction {
-        Direction::Maximize
-    }
-
     fn is_number(&self) -> bool {
         false
     }
 
-    fn reset(&mut self) {
-        self.0.reset();
-    }
+    tallied!(0, Maximize);
 
     fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
         let target = Target::of_classification(self.0.metric(), rows)?;

@@ -1,41 +1,18 @@
-use crate::direction::Direction;
 use crate::error::Error;
 use crate::metric::{Metric, MetricValue};
 use crate::scored::Scored;
-use crate::tally::Tally;
+use crate::tally::{Tally, named, tallied};
 
 /// The mean absolute error.
 ///
-/// `sklearn.metrics.mean_absolute_error(labels, predictions)`. With several labels per row, the mean over the labels.
+/// Called `mae` in logs. `sklearn.metrics.mean_absolute_error(labels, predictions)`. With several labels per row, the mean over the labels.
 #[derive(Clone, Debug)]
 pub struct MeanAbsoluteError(Tally<Vec<[f64; 1]>>);
 
-impl MeanAbsoluteError {
-    /// The metric over no rows.
-    pub fn new() -> Self {
-        Self(Tally::new("mae"))
-    }
-}
-
-impl Default for MeanAbsoluteError {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+named!(MeanAbsoluteError, "mae");
 
 impl Metric for MeanAbsoluteError {
-    /// `mae`.
-    fn name(&self) -> &str {
-        self.0.metric()
-    }
-
-    fn direction(&self) -> Direction {
-        Direction::Minimize
-    }
-
-    fn reset(&mut self) {
-        self.0.reset();
-    }
+    tallied!(0, Minimize);
 
     fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
         self.0.add_errors(rows, f64::abs)

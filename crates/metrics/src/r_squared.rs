@@ -1,8 +1,7 @@
-use crate::direction::Direction;
 use crate::error::Error;
 use crate::metric::{Metric, MetricValue};
 use crate::scored::Scored;
-use crate::tally::{Sums, Tally, Target};
+use crate::tally::{Sums, Tally, Target, named, tallied};
 
 /// The coefficient of determination: `1 - Σ (label - prediction)² / Σ (label - mean label)²`.
 ///
@@ -12,6 +11,8 @@ use crate::tally::{Sums, Tally, Target};
 /// with a warning.
 #[derive(Clone, Debug)]
 pub struct RSquared(Tally<Vec<Deviations>>);
+
+named!(RSquared, "r2");
 
 /// Squared errors, and the moments of the labels by which they are compared.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,32 +37,8 @@ impl Sums for Deviations {
     }
 }
 
-impl RSquared {
-    /// The metric over no rows.
-    pub fn new() -> Self {
-        Self(Tally::new("r2"))
-    }
-}
-
-impl Default for RSquared {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Metric for RSquared {
-    /// `r2`.
-    fn name(&self) -> &str {
-        self.0.metric()
-    }
-
-    fn direction(&self) -> Direction {
-        Direction::Maximize
-    }
-
-    fn reset(&mut self) {
-        self.0.reset();
-    }
+    tallied!(0, Maximize);
 
     fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
         let target = Target::values(self.0.metric(), rows)?;

@@ -106,6 +106,22 @@ impl RankedScores {
         Ok(self.columns()?.first().map_or_else(|| (Vec::new(), Tie { negative: 0.0, positive: 0.0 }), Keys::ranked))
     }
 
+    /// The same of rows of which some are labelled 1.
+    pub(crate) fn ranked_with_positive(&self) -> Result<(Vec<Tie>, Tie), Error> {
+        let (ties, all) = self.ranked()?;
+        if all.positive == 0.0 {
+            let (metric, n_rows, n_ignored) = (self.metric(), self.n_counted(), self.n_ignored());
+            return Err(Error::NoPositiveLabel { metric, n_rows, n_ignored });
+        }
+        Ok((ties, all))
+    }
+
+    /// The error for rows, or a label of rows with several, of one class only.
+    pub(crate) fn one_class(&self, all: Tie, label: Option<usize>) -> Error {
+        let class = u8::from(all.negative == 0.0);
+        Error::OneClass { n_rows: self.n_counted(), n_ignored: self.n_ignored(), class, label }
+    }
+
     /// The scores for each label of a row.
     pub(crate) fn columns(&self) -> Result<&[Keys], Error> {
         Ok(self.sums()?.0)

@@ -1,8 +1,8 @@
-use crate::direction::Direction;
 use crate::error::Error;
 use crate::metric::{Metric, MetricValue};
 use crate::ranked_scores::{RankedScores, Tie};
 use crate::scored::Scored;
+use crate::tally::{named, tallied};
 
 /// The area under the ROC curve: the probability that a row labelled 1 scores above one labelled 0, ties counting half.
 ///
@@ -15,21 +15,14 @@ use crate::scored::Scored;
 #[derive(Clone, Debug)]
 pub struct RocAuc(RankedScores);
 
-impl RocAuc {
-    /// The metric over no rows.
-    pub fn new() -> Self {
-        Self(RankedScores::new("auc"))
-    }
+named!(RocAuc, "auc");
 
+impl RocAuc {
     fn area(&self) -> Result<f64, Error> {
         let columns = self.0.columns()?;
         let areas = columns.iter().enumerate().map(|(label, keys)| {
             let (ties, all) = keys.ranked();
-            area(&ties).ok_or_else(|| {
-                let label = (columns.len() > 1).then_some(label);
-                let class = u8::from(all.negative == 0.0);
-                Error::OneClass { n_rows: self.0.n_counted(), n_ignored: self.0.n_ignored(), class, label }
-            })
+            area(&ties).ok_or_else(|| self.0.one_class(all, (columns.len() > 1).then_some(label)))
         });
         Ok(areas.sum::<Result<f64, Error>>()? / columns.len() as f64)
     }
@@ -47,24 +40,8 @@ pub(crate) fn area(ties: &[Tie]) -> Option<f64> {
     (positive > 0.0 && negative > 0.0).then(|| twice_wins / (2.0 * positive * negative))
 }
 
-impl Default for RocAuc {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Metric for RocAuc {
-    fn name(&self) -> &str {
-        self.0.metric()
-    }
-
-    fn direction(&self) -> Direction {
-        Direction::Maximize
-    }
-
-    fn reset(&mut self) {
-        self.0.reset();
-    }
+    tallied!(0, Maximize);
 
     fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
         self.0.push_columns(rows)
