@@ -170,13 +170,13 @@ impl TabularModel {
             check_used(has_names || !is_set, path, option, format.description())?;
         }
         if !has_names {
-            let (table, _) = import_to_memory(path, &ImportOptions::default(), &mut |_| progress())?;
+            let (table, _) = import_to_memory(path, &ImportOptions::default(), &mut progress)?;
             return detected(table, options, Plan::default(), &Source::Rows);
         }
         let survey = match format {
             Format::Csv => {
                 let columns = ColumnOptions { keep_index: options.keep_index, ..ColumnOptions::default() };
-                let csv = options.text.apply(ImportOptions::with_columns(&columns)).csv;
+                let csv = options.text.import(columns).csv;
                 let survey = survey_csv_with_progress(path, &csv, |_| progress())?;
                 let is_found = |word: &String| {
                     survey.columns.iter().any(|column| column.found_missing_values().any(|found| found == word.trim()))
@@ -187,9 +187,8 @@ impl TabularModel {
             _ => survey_typed(path, options.drop.as_slice(), options.keep_index, &options.text, &mut progress)?,
         };
         let mut plan = Plan::new(path, &survey, options, if format == Format::Csv { "line" } else { "row" })?;
-        let columns = ColumnOptions { missing_values: options.text.missing_values.clone(), ..plan.columns.clone() };
-        let import = options.text.apply(ImportOptions::with_columns(&columns));
-        let (table, report) = import_to_memory(path, &import, &mut |_| progress())?;
+        let import = options.text.import(plan.columns.clone());
+        let (table, report) = import_to_memory(path, &import, &mut progress)?;
         if let (Some(column), Some(weights)) = (&options.weight, table.weights())
             && weights.iter().all(|&weight| weight == 0.0)
         {
