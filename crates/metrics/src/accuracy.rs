@@ -1,8 +1,7 @@
 use crate::error::Error;
-use crate::metric::{Metric, MetricValue};
 use crate::probability::arg_max;
 use crate::scored::Scored;
-use crate::tally::{Row, Tally, Target, check_class_labels, named, tallied};
+use crate::tally::{Row, Tally, Target, check_class_labels, mean_of_rows};
 
 /// The share of rows whose prediction equals their label.
 ///
@@ -14,19 +13,7 @@ use crate::tally::{Row, Tally, Target, check_class_labels, named, tallied};
 #[derive(Clone, Debug)]
 pub struct Accuracy(Tally<[f64; 1]>);
 
-named!(Accuracy, "accuracy");
-
-impl Metric for Accuracy {
-    tallied!(0, Maximize);
-
-    fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
-        self.0.add_scores(rows, Target::of_classification(self.0.metric(), rows)?, share_right)
-    }
-
-    fn compute(&self) -> Result<MetricValue, Error> {
-        self.0.mean().map(MetricValue::Number)
-    }
-}
+mean_of_rows!(Accuracy, "accuracy", Maximize, Target::of_classification, share_right);
 
 /// The share of rows whose largest logit is that of their label; of equal logits, the first counts as the largest.
 ///

@@ -1,8 +1,5 @@
-use crate::error::Error;
-use crate::metric::{Metric, MetricValue};
 use crate::probability::{sigmoid, softmax};
-use crate::scored::Scored;
-use crate::tally::{Row, Tally, Target, named, tallied};
+use crate::tally::{Row, Tally, Target, mean_of_rows};
 
 /// The mean squared error of probabilities: `(p - label)²` for binary classification, `Σ_k (p_k - [k is the label])²` for three
 /// classes or more. Two classes as two logits have the score of one logit, their difference. Multi-label rows are averaged over
@@ -12,19 +9,7 @@ use crate::tally::{Row, Tally, Target, named, tallied};
 #[derive(Clone, Debug)]
 pub struct BrierScore(Tally<[f64; 1]>);
 
-named!(BrierScore, "brier_score");
-
-impl Metric for BrierScore {
-    tallied!(0, Minimize);
-
-    fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
-        self.0.add_scores(rows, Target::of_classification(self.0.metric(), rows)?, squared_error)
-    }
-
-    fn compute(&self) -> Result<MetricValue, Error> {
-        self.0.mean().map(MetricValue::Number)
-    }
-}
+mean_of_rows!(BrierScore, "brier_score", Minimize, Target::of_classification, squared_error);
 
 fn squared_error(row: Row<'_>, target: Target) -> f64 {
     if target == Target::Classes {

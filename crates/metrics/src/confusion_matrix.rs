@@ -2,7 +2,7 @@ use crate::error::Error;
 use crate::metric::{Metric, MetricValue};
 use crate::probability::arg_max;
 use crate::scored::Scored;
-use crate::tally::{Sums, Tally, Target, columns, named, tallied};
+use crate::tally::{Tally, Target, columns, named, tallied};
 
 /// How often each class is predicted as each: `[actual, predicted]`, sums of weights if rows have any.
 ///
@@ -11,22 +11,9 @@ use crate::tally::{Sums, Tally, Target, columns, named, tallied};
 /// # Cost
 /// `8 * n_classes²` bytes, and as many per 16 384 rows of one update.
 #[derive(Clone, Debug)]
-pub struct ConfusionMatrix(Tally<Cells>);
+pub struct ConfusionMatrix(Tally<Vec<[f64; 1]>>);
 
 named!(ConfusionMatrix, "confusion_matrix");
-
-/// `[n, n]`.
-#[derive(Clone, Debug)]
-struct Cells {
-    n: usize,
-    values: Vec<f64>,
-}
-
-impl Sums for Cells {
-    fn add(&mut self, other: Self) {
-        self.values.iter_mut().zip(other.values).for_each(|(sum, value)| *sum += value);
-    }
-}
 
 impl Metric for ConfusionMatrix {
     fn is_number(&self) -> bool {
@@ -41,19 +28,14 @@ impl Metric for ConfusionMatrix {
             return Err(columns(self.0.metric(), rows, "one label: a row of several labels has no single class"));
         }
         let n = rows.n_outputs.max(2);
-        self.0.update(
-            rows,
-            target,
-            || Cells { n, values: vec![0.0; n * n] },
-            |cells, row| {
-                let predicted = if target == Target::Binary { usize::from(row.outputs[0] > 0.0) } else { arg_max(row.outputs) };
-                cells.values[row.class() * n + predicted] += row.weight;
-            },
-        )
+        self.0.update(rows, target, vec![[0.0]; n * n], |cells, row| {
+            let predicted = if target == Target::Binary { usize::from(row.outputs[0] > 0.0) } else { arg_max(row.outputs) };
+            cells[row.class() * n + predicted][0] += row.weight;
+        })
     }
 
     fn compute(&self) -> Result<MetricValue, Error> {
         let (cells, _) = self.0.sums()?;
-        Ok(MetricValue::Matrix { n: cells.n, values: cells.values.clone() })
+        Ok(MetricValue::Matrix { n: cells.len().isqrt(), values: cells.concat() })
     }
 }

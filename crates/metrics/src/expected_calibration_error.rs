@@ -59,18 +59,13 @@ impl Metric for ExpectedCalibrationError {
             1 => Target::binary(tally.metric(), rows)?,
             _ => Target::classes(tally.metric(), rows)?,
         };
-        tally.update(
-            rows,
-            target,
-            || vec![[0.0; 3]; n_bins],
-            |bins, row| {
-                let (probability, hit) = confidence(row, target);
-                let bin = ((probability * n_bins as f64) as usize).min(n_bins - 1);
-                bins[bin][0] += row.weight * probability;
-                bins[bin][1] += row.weight * hit;
-                bins[bin][2] += row.weight;
-            },
-        )
+        tally.update(rows, target, vec![[0.0; 3]; n_bins], |bins, row| {
+            let (probability, hit) = confidence(row, target);
+            let bin = ((probability * n_bins as f64) as usize).min(n_bins - 1);
+            bins[bin][0] += row.weight * probability;
+            bins[bin][1] += row.weight * hit;
+            bins[bin][2] += row.weight;
+        })
     }
 
     fn compute(&self) -> Result<MetricValue, Error> {

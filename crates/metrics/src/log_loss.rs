@@ -1,8 +1,7 @@
 use crate::error::Error;
-use crate::metric::{Metric, MetricValue};
 use crate::probability::{cross_entropy, softplus};
 use crate::scored::Scored;
-use crate::tally::{Row, Tally, Target, check_class_labels, named, tallied};
+use crate::tally::{Row, Tally, Target, check_class_labels, mean_of_rows};
 
 /// The mean negative logarithm of the probability that the model gives to the label, also known as cross-entropy.
 ///
@@ -13,19 +12,7 @@ use crate::tally::{Row, Tally, Target, check_class_labels, named, tallied};
 #[derive(Clone, Debug)]
 pub struct LogLoss(Tally<[f64; 1]>);
 
-named!(LogLoss, "log_loss");
-
-impl Metric for LogLoss {
-    tallied!(0, Minimize);
-
-    fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
-        self.0.add_scores(rows, Target::of_classification(self.0.metric(), rows)?, loss)
-    }
-
-    fn compute(&self) -> Result<MetricValue, Error> {
-        self.0.mean().map(MetricValue::Number)
-    }
-}
+mean_of_rows!(LogLoss, "log_loss", Minimize, Target::of_classification, loss);
 
 /// The mean of `-ln p[label]`, `p` being the softmax of a row's logits.
 ///

@@ -5,7 +5,8 @@ use crate::tally::{Tally, named, tallied};
 
 /// The mean absolute error.
 ///
-/// Called `mae` in logs. `sklearn.metrics.mean_absolute_error(labels, predictions)`. With several labels per row, the mean over the labels.
+/// Called `mae` in logs. `sklearn.metrics.mean_absolute_error(labels, predictions)`. With several labels per row, the mean over
+/// the labels.
 #[derive(Clone, Debug)]
 pub struct MeanAbsoluteError(Tally<Vec<[f64; 1]>>);
 

@@ -80,7 +80,7 @@ impl Metric for MultiClassRocAuc {
 
     fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
         let target = Target::classes(self.rows.metric(), rows)?;
-        self.rows.update(rows, target, ClassRows::default, |rows, row| {
+        self.rows.update(rows, target, ClassRows::default(), |rows, row| {
             rows.probabilities.extend(softmax(row.outputs));
             rows.classes.push(row.class());
             rows.weights.push(row.weight);

@@ -42,17 +42,12 @@ impl Metric for RSquared {
 
     fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
         let target = Target::values(self.0.metric(), rows)?;
-        self.0.update(
-            rows,
-            target,
-            || vec![Deviations::default(); rows.n_labels],
-            |columns, row| {
-                for ((column, &output), &label) in columns.iter_mut().zip(row.outputs).zip(row.labels) {
-                    let squared_error = row.weight * (f64::from(output) - f64::from(label)).powi(2);
-                    column.add(Deviations { squared_error, weight: row.weight, mean: label.into(), squared_deviation: 0.0 });
-                }
-            },
-        )
+        self.0.update(rows, target, vec![Deviations::default(); rows.n_labels], |columns, row| {
+            for ((column, &output), &label) in columns.iter_mut().zip(row.outputs).zip(row.labels) {
+                let squared_error = row.weight * (f64::from(output) - f64::from(label)).powi(2);
+                column.add(Deviations { squared_error, weight: row.weight, mean: label.into(), squared_deviation: 0.0 });
+            }
+        })
     }
 
     fn compute(&self) -> Result<MetricValue, Error> {

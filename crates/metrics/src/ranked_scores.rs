@@ -89,16 +89,11 @@ impl RankedScores {
     }
 
     fn push_as(&mut self, rows: &Scored<'_>, target: Target) -> Result<(), Error> {
-        self.update(
-            rows,
-            target,
-            || vec![Keys::default(); rows.n_labels],
-            |columns, row| {
-                for ((keys, &output), &label) in columns.iter_mut().zip(row.outputs).zip(row.labels) {
-                    keys.push(u64::from(ordered_bits(output)) << 1 | u64::from(label > 0.0), row.weight);
-                }
-            },
-        )
+        self.update(rows, target, vec![Keys::default(); rows.n_labels], |columns, row| {
+            for ((keys, &output), &label) in columns.iter_mut().zip(row.outputs).zip(row.labels) {
+                keys.push(u64::from(ordered_bits(output)) << 1 | u64::from(label > 0.0), row.weight);
+            }
+        })
     }
 
     /// The ties from the lowest score to the highest, and the weights of all rows, of a binary classification.

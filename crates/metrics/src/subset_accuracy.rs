@@ -1,7 +1,4 @@
-use crate::error::Error;
-use crate::metric::{Metric, MetricValue};
-use crate::scored::Scored;
-use crate::tally::{Tally, Target, named, tallied};
+use crate::tally::{Row, Tally, Target, mean_of_rows};
 
 /// The share of rows whose predictions equal all of their labels, also known as exact match. A positive logit predicts 1.
 ///
@@ -10,20 +7,9 @@ use crate::tally::{Tally, Target, named, tallied};
 #[derive(Clone, Debug)]
 pub struct SubsetAccuracy(Tally<[f64; 1]>);
 
-named!(SubsetAccuracy, "subset_accuracy");
+mean_of_rows!(SubsetAccuracy, "subset_accuracy", Maximize, Target::labels, is_right);
 
-impl Metric for SubsetAccuracy {
-    tallied!(0, Maximize);
-
-    fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
-        let target = Target::labels(self.0.metric(), rows)?;
-        self.0.add_scores(rows, target, |row, _| {
-            let is_right = row.outputs.iter().zip(row.labels).all(|(&logit, &label)| (logit > 0.0) == (label > 0.0));
-            f64::from(u8::from(is_right))
-        })
-    }
-
-    fn compute(&self) -> Result<MetricValue, Error> {
-        self.0.mean().map(MetricValue::Number)
-    }
+/// 1 if all labels are predicted right, else 0.
+fn is_right(row: Row<'_>, _: Target) -> f64 {
+    f64::from(u8::from(row.outputs.iter().zip(row.labels).all(|(&logit, &label)| (logit > 0.0) == (label > 0.0))))
 }

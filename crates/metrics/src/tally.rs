@@ -38,7 +38,7 @@ impl Row<'_> {
 }
 
 /// Sums that can be added up.
-pub(crate) trait Sums: Send {
+pub(crate) trait Sums: Clone + Send + Sync {
     fn add(&mut self, other: Self);
 }
 
@@ -101,7 +101,7 @@ impl<T: Sums> Tally<T> {
         &mut self,
         rows: &Scored<'_>,
         target: Target,
-        zero: impl Fn() -> T + Sync,
+        zero: T,
         add: impl Fn(&mut T, Row<'_>) + Sync,
     ) -> Result<(), Error> {
         // A loss of infinity times a weight of 0 must not become NaN.
@@ -117,7 +117,7 @@ impl<T: Sums> Tally<T> {
         &mut self,
         rows: &Scored<'_>,
         target: Target,
-        zero: impl Fn() -> T + Sync,
+        zero: T,
         add: impl Fn(&mut T, Row<'_>) + Sync,
     ) -> Result<(), Error> {
         let Self { metric, n_rows: first_row, .. } = *self;
@@ -129,7 +129,7 @@ impl<T: Sums> Tally<T> {
         let chunks: Vec<Result<(T, f64, usize), Error>> = (0..rows.n_rows().div_ceil(CHUNK_ROWS))
             .into_par_iter()
             .map(|chunk| {
-                let (mut sums, mut total, mut n_ignored) = (zero(), 0.0, 0);
+                let (mut sums, mut total, mut n_ignored) = (zero.clone(), 0.0, 0);
                 for index in chunk * CHUNK_ROWS..rows.n_rows().min((chunk + 1) * CHUNK_ROWS) {
                     let row = row(metric, rows, index, first_row, target)?;
                     total += row.weight;
@@ -204,6 +204,27 @@ macro_rules! tallied {
     };
 }
 pub(crate) use tallied;
+
+/// A metric that is the mean of the `$score` of each row.
+macro_rules! mean_of_rows {
+    ($Metric:ident, $name:literal, $direction:ident, $target:path, $score:path) => {
+        $crate::tally::named!($Metric, $name);
+
+        impl $crate::metric::Metric for $Metric {
+            $crate::tally::tallied!(0, $direction);
+
+            fn update(&mut self, rows: &$crate::scored::Scored<'_>) -> Result<(), $crate::error::Error> {
+                let target = $target(self.0.metric(), rows)?;
+                self.0.add_scores(rows, target, $score)
+            }
+
+            fn compute(&self) -> Result<$crate::metric::MetricValue, $crate::error::Error> {
+                self.0.mean().map($crate::metric::MetricValue::Number)
+            }
+        }
+    };
+}
+pub(crate) use mean_of_rows;
 
 impl Target {
     /// The kind of classification of the rows.
@@ -339,7 +360,7 @@ impl Tally<[f64; 1]> {
         target: Target,
         score: impl Fn(Row<'_>, Target) -> f64 + Sync,
     ) -> Result<(), Error> {
-        self.update(rows, target, || [0.0], |[sum], row| *sum += row.weight * score(row, target))
+        self.update(rows, target, [0.0], |[sum], row| *sum += row.weight * score(row, target))
     }
 
     pub(crate) fn mean(&self) -> Result<f64, Error> {
@@ -365,16 +386,11 @@ impl Tally<Vec<[f64; 1]>> {
     /// Adds `loss(prediction - label)` for each label.
     pub(crate) fn add_errors(&mut self, rows: &Scored<'_>, loss: impl Fn(f64) -> f64 + Sync) -> Result<(), Error> {
         let target = Target::values(self.metric, rows)?;
-        self.update(
-            rows,
-            target,
-            || vec![[0.0]; rows.n_labels],
-            |columns, row| {
-                for (([sum], &output), &label) in columns.iter_mut().zip(row.outputs).zip(row.labels) {
-                    *sum += row.weight * loss(f64::from(output) - f64::from(label));
-                }
-            },
-        )
+        self.update(rows, target, vec![[0.0]; rows.n_labels], |columns, row| {
+            for (([sum], &output), &label) in columns.iter_mut().zip(row.outputs).zip(row.labels) {
+                *sum += row.weight * loss(f64::from(output) - f64::from(label));
+            }
+        })
     }
 
     /// The mean over the labels of `of` applied to the mean over the rows.
