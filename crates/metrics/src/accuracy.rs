@@ -1,7 +1,7 @@
 use crate::error::Error;
 use crate::probability::arg_max;
 use crate::scored::Scored;
-use crate::tally::{Row, Tally, Target, check_class_labels, mean_of_rows};
+use crate::tally::{Row, Tally, Target, check_class_labels, metric};
 
 /// The share of rows whose prediction equals their label.
 ///
@@ -13,7 +13,13 @@ use crate::tally::{Row, Tally, Target, check_class_labels, mean_of_rows};
 #[derive(Clone, Debug)]
 pub struct Accuracy(Tally<[f64; 1]>);
 
-mean_of_rows!(Accuracy, "accuracy", Maximize, Target::of_classification, share_right);
+metric!(
+    Accuracy,
+    "accuracy",
+    Maximize,
+    |tally, rows| tally.add_scores(rows, Target::of_classification(tally.metric(), rows)?, share_right),
+    Tally::mean
+);
 
 /// The share of rows whose largest logit is that of their label; of equal logits, the first counts as the largest.
 ///

@@ -1,36 +1,26 @@
 use crate::error::Error;
-use crate::metric::{Metric, MetricValue};
 use crate::ranked_scores::RankedScores;
-use crate::scored::Scored;
-use crate::tally::{named, tallied};
+use crate::tally::metric;
 
 /// Average precision: `Σ_t (recall_t - recall_{t-1}) precision_t` over all thresholds, from the highest score down; it summarises
 /// the precision-recall curve.
 ///
 /// `sklearn.metrics.average_precision_score(labels, scores)`. All scores are kept, 8 bytes per row, and sorted once by
-/// [`Metric::compute`]. For binary classification.
+/// [`Metric::compute`](crate::Metric::compute). For binary classification.
 ///
 /// Without a row labelled 1 there is no recall: [`Error::NoPositiveLabel`], where scikit-learn gives 0 and a warning.
 #[derive(Clone, Debug)]
 pub struct AveragePrecision(RankedScores);
 
-named!(AveragePrecision, "average_precision");
+metric!(AveragePrecision, "average_precision", Maximize, |scores, rows| scores.push(rows), value);
 
-impl Metric for AveragePrecision {
-    tallied!(0, Maximize);
-
-    fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
-        self.0.push(rows)
+fn value(scores: &RankedScores) -> Result<f64, Error> {
+    let (ties, all) = scores.ranked_with_positive()?;
+    let (mut sum, mut hits, mut predicted) = (0.0, 0.0, 0.0);
+    for tie in ties.iter().rev() {
+        hits += tie.positive;
+        predicted += tie.positive + tie.negative;
+        sum += tie.positive * (hits / predicted);
     }
-
-    fn compute(&self) -> Result<MetricValue, Error> {
-        let (ties, all) = self.0.ranked_with_positive()?;
-        let (mut sum, mut hits, mut predicted) = (0.0, 0.0, 0.0);
-        for tie in ties.iter().rev() {
-            hits += tie.positive;
-            predicted += tie.positive + tie.negative;
-            sum += tie.positive * (hits / predicted);
-        }
-        Ok(MetricValue::Number(sum / all.positive))
-    }
+    Ok(sum / all.positive)
 }

@@ -1,5 +1,5 @@
 use crate::probability::{sigmoid, softmax};
-use crate::tally::{Row, Tally, Target, mean_of_rows};
+use crate::tally::{Row, Tally, Target, metric};
 
 /// The mean squared error of probabilities: `(p - label)²` for binary classification, `Σ_k (p_k - [k is the label])²` for three
 /// classes or more. Two classes as two logits have the score of one logit, their difference. Multi-label rows are averaged over
@@ -9,7 +9,13 @@ use crate::tally::{Row, Tally, Target, mean_of_rows};
 #[derive(Clone, Debug)]
 pub struct BrierScore(Tally<[f64; 1]>);
 
-mean_of_rows!(BrierScore, "brier_score", Minimize, Target::of_classification, squared_error);
+metric!(
+    BrierScore,
+    "brier_score",
+    Minimize,
+    |tally, rows| tally.add_scores(rows, Target::of_classification(tally.metric(), rows)?, squared_error),
+    Tally::mean
+);
 
 fn squared_error(row: Row<'_>, target: Target) -> f64 {
     if target == Target::Classes {

@@ -1,7 +1,7 @@
 use crate::error::Error;
 use crate::probability::{cross_entropy, softplus};
 use crate::scored::Scored;
-use crate::tally::{Row, Tally, Target, check_class_labels, mean_of_rows};
+use crate::tally::{Row, Tally, Target, check_class_labels, metric};
 
 /// The mean negative logarithm of the probability that the model gives to the label, also known as cross-entropy.
 ///
@@ -12,7 +12,13 @@ use crate::tally::{Row, Tally, Target, check_class_labels, mean_of_rows};
 #[derive(Clone, Debug)]
 pub struct LogLoss(Tally<[f64; 1]>);
 
-mean_of_rows!(LogLoss, "log_loss", Minimize, Target::of_classification, loss);
+metric!(
+    LogLoss,
+    "log_loss",
+    Minimize,
+    |tally, rows| tally.add_scores(rows, Target::of_classification(tally.metric(), rows)?, loss),
+    Tally::mean
+);
 
 /// The mean of `-ln p[label]`, `p` being the softmax of a row's logits.
 ///

@@ -1,7 +1,4 @@
-use crate::error::Error;
-use crate::metric::{Metric, MetricValue};
-use crate::scored::Scored;
-use crate::tally::{Tally, named, tallied};
+use crate::tally::{Tally, metric};
 
 /// The mean absolute error.
 ///
@@ -10,16 +7,4 @@ use crate::tally::{Tally, named, tallied};
 #[derive(Clone, Debug)]
 pub struct MeanAbsoluteError(Tally<Vec<[f64; 1]>>);
 
-named!(MeanAbsoluteError, "mae");
-
-impl Metric for MeanAbsoluteError {
-    tallied!(0, Minimize);
-
-    fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
-        self.0.add_errors(rows, f64::abs)
-    }
-
-    fn compute(&self) -> Result<MetricValue, Error> {
-        self.0.mean_of_labels(|mean| mean).map(MetricValue::Number)
-    }
-}
+metric!(MeanAbsoluteError, "mae", Minimize, |tally, rows| tally.add_errors(rows, f64::abs), Tally::mean_of_labels);

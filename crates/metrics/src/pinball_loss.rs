@@ -33,6 +33,6 @@ impl Metric for PinballLoss {
     }
 
     fn compute(&self) -> Result<MetricValue, Error> {
-        self.tally.mean_of_labels(|mean| mean).map(MetricValue::Number)
+        self.tally.mean_of_labels().map(MetricValue::Number)
     }
 }

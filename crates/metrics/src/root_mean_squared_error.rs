@@ -1,7 +1,4 @@
-use crate::error::Error;
-use crate::metric::{Metric, MetricValue};
-use crate::scored::Scored;
-use crate::tally::{Tally, named, tallied};
+use crate::tally::{Tally, metric};
 
 /// The square root of the mean squared error.
 ///
@@ -10,16 +7,4 @@ use crate::tally::{Tally, named, tallied};
 #[derive(Clone, Debug)]
 pub struct RootMeanSquaredError(Tally<Vec<[f64; 1]>>);
 
-named!(RootMeanSquaredError, "rmse");
-
-impl Metric for RootMeanSquaredError {
-    tallied!(0, Minimize);
-
-    fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
-        self.0.add_errors(rows, |error| error.powi(2))
-    }
-
-    fn compute(&self) -> Result<MetricValue, Error> {
-        self.0.mean_of_labels(f64::sqrt).map(MetricValue::Number)
-    }
-}
+metric!(RootMeanSquaredError, "rmse", Minimize, |tally, rows| tally.add_errors(rows, |e| e.powi(2)), Tally::mean_of_roots);

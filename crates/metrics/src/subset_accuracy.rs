@@ -1,4 +1,4 @@
-use crate::tally::{Row, Tally, Target, mean_of_rows};
+use crate::tally::{Row, Tally, Target, metric};
 
 /// The share of rows whose predictions equal all of their labels, also known as exact match. A positive logit predicts 1.
 ///
@@ -7,7 +7,13 @@ use crate::tally::{Row, Tally, Target, mean_of_rows};
 #[derive(Clone, Debug)]
 pub struct SubsetAccuracy(Tally<[f64; 1]>);
 
-mean_of_rows!(SubsetAccuracy, "subset_accuracy", Maximize, Target::labels, is_right);
+metric!(
+    SubsetAccuracy,
+    "subset_accuracy",
+    Maximize,
+    |tally, rows| tally.add_scores(rows, Target::labels(tally.metric(), rows)?, is_right),
+    Tally::mean
+);
 
 /// 1 if all labels are predicted right, else 0.
 fn is_right(row: Row<'_>, _: Target) -> f64 {

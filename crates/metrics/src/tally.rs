@@ -205,26 +205,26 @@ macro_rules! tallied {
 }
 pub(crate) use tallied;
 
-/// A metric that is the mean of the `$score` of each row.
-macro_rules! mean_of_rows {
-    ($Metric:ident, $name:literal, $direction:ident, $target:path, $score:path) => {
+/// A metric that consists of a [`Tally`]: how it adds rows, and the function that computes its value.
+macro_rules! metric {
+    ($Metric:ident, $name:literal, $direction:ident, |$tally:ident, $rows:ident| $add:expr, $value:path) => {
         $crate::tally::named!($Metric, $name);
 
         impl $crate::metric::Metric for $Metric {
             $crate::tally::tallied!(0, $direction);
 
-            fn update(&mut self, rows: &$crate::scored::Scored<'_>) -> Result<(), $crate::error::Error> {
-                let target = $target(self.0.metric(), rows)?;
-                self.0.add_scores(rows, target, $score)
+            fn update(&mut self, $rows: &$crate::scored::Scored<'_>) -> Result<(), $crate::error::Error> {
+                let $tally = &mut self.0;
+                $add
             }
 
             fn compute(&self) -> Result<$crate::metric::MetricValue, $crate::error::Error> {
-                self.0.mean().map($crate::metric::MetricValue::Number)
+                $value(&self.0).map($crate::metric::MetricValue::Number)
             }
         }
     };
 }
-pub(crate) use mean_of_rows;
+pub(crate) use metric;
 
 impl Target {
     /// The kind of classification of the rows.
@@ -393,8 +393,17 @@ impl Tally<Vec<[f64; 1]>> {
         })
     }
 
-    /// The mean over the labels of `of` applied to the mean over the rows.
-    pub(crate) fn mean_of_labels(&self, of: impl Fn(f64) -> f64) -> Result<f64, Error> {
+    /// The mean over the labels of the means over the rows.
+    pub(crate) fn mean_of_labels(&self) -> Result<f64, Error> {
+        self.mean_of(|mean| mean)
+    }
+
+    /// The same of their square roots.
+    pub(crate) fn mean_of_roots(&self) -> Result<f64, Error> {
+        self.mean_of(f64::sqrt)
+    }
+
+    fn mean_of(&self, of: impl Fn(f64) -> f64) -> Result<f64, Error> {
         let (columns, total) = self.sums()?;
         Ok(columns.iter().map(|[sum]| of(sum / total)).sum::<f64>() / columns.len() as f64)
     }
