@@ -256,7 +256,7 @@ impl Preprocessing {
         last: Option<&Arc<Matched>>,
     ) -> Result<Arc<Matched>, Error> {
         check_columns(columns, rows)?;
-        match last.filter(|last| last.is_of(columns)) {
+        match last.filter(|last| last.columns == *columns) {
             Some(last) => Ok(last.clone()),
             None => Ok(Arc::new(Matched::new(self, columns, rows)?)),
         }

@@ -90,17 +90,17 @@ impl Fitting<'_> {
         let (mut of_train, mut of_valid) = (labels.read("train", train)?, labels.read("valid", valid)?);
         target.restore(&mut of_train);
         target.restore(&mut of_valid);
-        let numbers = || of_train.iter().map(|&label| f64::from(label) + target.offset());
-        let smallest =
-            numbers().chain(of_valid.iter().map(|&label| f64::from(label) + target.offset())).fold(f64::INFINITY, f64::min);
+        let [numbers, others] = [&of_train, &of_valid]
+            .map(|labels| labels.iter().map(|&label| f64::from(label) + target.offset()).collect::<Vec<_>>());
+        let smallest = numbers.iter().chain(&others).copied().fold(f64::INFINITY, f64::min);
         // Labels were rounded when they were standardised.
-        let [_, deviation] = mean_and_deviation(&numbers().collect::<Vec<_>>());
+        let [_, deviation] = mean_and_deviation(&numbers);
         let smallest = if smallest.abs() < ROUNDING * deviation { 0.0 } else { smallest };
         if smallest <= 0.0 {
             return Ok((TargetScale::Standard, TargetScaleReason::NotPositive { smallest }));
         }
-        let [skewness, of_logs] =
-            [skewness(&numbers().collect::<Vec<_>>()), skewness(&numbers().map(f64::ln).collect::<Vec<_>>())];
+        let logs: Vec<f64> = numbers.iter().map(|number| number.ln()).collect();
+        let [skewness, of_logs] = [&numbers, &logs].map(|numbers| skewness(numbers));
         if !(skewness >= MIN_SKEWNESS && of_logs.abs() < skewness) {
             return Ok((TargetScale::Standard, TargetScaleReason::NotSkewed { skewness, of_logs }));
         }

@@ -126,7 +126,7 @@ pub(crate) struct Matched {
     categories: Vec<usize>,
     /// For each categorical column, the model's code for each code of the source.
     codes: Vec<Vec<u32>>,
-    columns: Columns,
+    pub(super) columns: Columns,
     feature_names: Vec<String>,
     /// Of the preprocessing, once it is asked for: it takes longer than to predict a row.
     digest: OnceLock<u64>,
@@ -162,11 +162,6 @@ impl Matched {
         let (preprocessing, columns) = (preprocessing.clone(), columns.clone());
         Ok(Self { preprocessing, numbers, categories, codes, columns, feature_names, digest: OnceLock::new() })
     }
-
-    /// Whether the columns are these, with the same values.
-    pub(crate) fn is_of(&self, columns: &Columns) -> bool {
-        self.columns == *columns
-    }
 }
 
 /// Rows of another source whose columns a [`Preprocessing`] converts to features: [`Preprocessing::over`].
@@ -191,7 +186,7 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
     pub fn unseen_values(&self) -> Result<Vec<UnseenValues>, Error> {
         let mut counts: Vec<Vec<usize>> = self.matched.codes.iter().map(|codes| vec![0; codes.len()]).collect();
         if self.matched.codes.iter().any(|codes| codes.iter().skip(1).any(|&code| code == 0)) {
-            self.for_each_row(|_, _, codes| {
+            for_each_row(&self.rows, "preprocessed", |_, _, codes| {
                 for (counts, &col) in counts.iter_mut().zip(&self.matched.categories) {
                     counts.get_mut(codes[col] as usize).into_iter().for_each(|count| *count += 1);
                 }
@@ -226,7 +221,7 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
             FarValues { column: column.name.clone(), n_rows: 0, n_present: 0, trained, example: f64::NAN, row: 0 }
         };
         let mut found: Vec<FarValues> = columns.iter().map(none).collect();
-        self.for_each_row(|row, features, codes| {
+        for_each_row(&self.rows, "preprocessed", |row, features, codes| {
             for ((column, source), far) in columns.iter().zip(&self.matched.numbers).zip(&mut found) {
                 let value = source.value(features, codes);
                 far.n_present += usize::from(!value.is_nan());
@@ -251,7 +246,7 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
         let numbers = numbers.iter().map(|column| (column.column.as_str(), !column.has_indicator));
         let columns: Vec<(&str, bool)> = numbers.chain(categories.iter().map(|column| (column.name(), false))).collect();
         let (mut n_rows, mut n_missing) = (0, vec![0; columns.len()]);
-        self.for_each_row(|_, features, codes| {
+        for_each_row(&self.rows, "preprocessed", |_, features, codes| {
             n_rows += 1;
             let of_numbers = self.matched.numbers.iter().map(|source| source.value(features, codes).is_nan());
             let of_categories = self.matched.categories.iter().map(|&col| codes[col] == 0);
@@ -286,7 +281,7 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
     pub(crate) fn cells(&self) -> Result<Vec<Cells<'_>>, Error> {
         let mut numbers = vec![Vec::new(); self.matched.numbers.len()];
         let mut categories = vec![Vec::new(); self.matched.categories.len()];
-        self.for_each_row(|_, features, codes| {
+        for_each_row(&self.rows, "preprocessed", |_, features, codes| {
             for (source, cells) in self.matched.numbers.iter().zip(&mut numbers) {
                 cells.push(source.value(features, codes));
             }
@@ -299,11 +294,6 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
         let categories = self.matched.preprocessing.categories.iter().zip(categories);
         let numbers = numbers.map(|(column, cells)| Cells::Numbers { column, cells });
         Ok(numbers.chain(categories.map(|(column, codes)| Cells::Category { column, codes })).collect())
-    }
-
-    /// Calls `f` with the number, the features and the codes of each row of the source.
-    fn for_each_row(&self, f: impl FnMut(usize, &[S::Feature], &[u32])) -> Result<(), Error> {
-        for_each_row(&self.rows, "preprocessed", f)
     }
 
     /// The rows in memory, for sources that are read more than once.
