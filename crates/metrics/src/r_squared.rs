@@ -50,12 +50,8 @@ fn value(tally: &Tally<Vec<Deviations>>) -> Result<f64, Error> {
     let (columns, _) = tally.sums()?;
     if let Some(label) = columns.iter().position(|column| column.squared_deviation == 0.0) {
         let label = (columns.len() > 1).then_some(label);
-        return Err(Error::ConstantLabel {
-            metric: tally.metric(),
-            label,
-            n_rows: tally.n_counted(),
-            n_ignored: tally.n_ignored(),
-        });
+        let (metric, n_rows, n_ignored) = (tally.metric(), tally.n_counted(), tally.n_ignored());
+        return Err(Error::ConstantLabel { metric, label, n_rows, n_ignored });
     }
     let scores = columns.iter().map(|column| 1.0 - column.squared_error / column.squared_deviation);
     Ok(scores.sum::<f64>() / columns.len() as f64)
