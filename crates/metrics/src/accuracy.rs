@@ -1,9 +1,7 @@
-use crate::direction::Direction;
 use crate::error::Error;
-use crate::metric::{Metric, MetricValue};
 use crate::probability::arg_max;
 use crate::scored::Scored;
-use crate::tally::{Row, Tally, Target, check_class_labels};
+use crate::tally::{Row, Tally, Target, check_class_labels, metric};
 
 /// The share of rows whose prediction equals their label.
 ///
@@ -15,49 +13,13 @@ use crate::tally::{Row, Tally, Target, check_class_labels};
 #[derive(Clone, Debug)]
 pub struct Accuracy(Tally<[f64; 1]>);
 
-impl Accuracy {
-    /// The metric over no rows.
-    pub fn new() -> Self {
-        Self(Tally::new("accuracy"))
-    }
-
-    fn update_as(&mut self, rows: &Scored<'_>, target: Target) -> Result<(), Error> {
-        self.0.update(rows, target, || [0.0], |[right], row| *right += row.weight * share_right(row, target))
-    }
-
-    fn share(&self) -> Result<f64, Error> {
-        let ([right], total) = self.0.sums()?;
-        Ok(right / total)
-    }
-}
-
-impl Default for Accuracy {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Metric for Accuracy {
-    fn name(&self) -> &str {
-        self.0.metric()
-    }
-
-    fn direction(&self) -> Direction {
-        Direction::Maximize
-    }
-
-    fn reset(&mut self) {
-        self.0.reset();
-    }
-
-    fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
-        self.update_as(rows, Target::of_classification(self.0.metric(), rows)?)
-    }
-
-    fn compute(&self) -> Result<MetricValue, Error> {
-        self.share().map(MetricValue::Number)
-    }
-}
+metric!(
+    Accuracy,
+    "accuracy",
+    Maximize,
+    |tally, rows| tally.add_scores(rows, Target::of_classification(tally.metric(), rows)?, share_right),
+    Tally::mean
+);
 
 /// The share of rows whose largest logit is that of their label; of equal logits, the first counts as the largest.
 ///
@@ -69,10 +31,8 @@ impl Metric for Accuracy {
 /// [`Error`] if the numbers of predictions and labels do not match, if there are no rows, if a label is no class, or a
 /// prediction NaN.
 pub fn accuracy(logits: &[f32], n_classes: usize, labels: &[f32]) -> Result<f64, Error> {
-    let mut metric = Accuracy::new();
     check_class_labels("accuracy", logits, n_classes, labels)?;
-    metric.update_as(&Scored::classes(logits, n_classes, labels), Target::Classes)?;
-    metric.share()
+    Tally::mean_of_rows("accuracy", &Scored::classes(logits, n_classes, labels), Target::Classes, share_right)
 }
 
 /// The share of rows whose logit is positive where the label is 1, and is not where it is 0.
@@ -85,9 +45,7 @@ pub fn accuracy(logits: &[f32], n_classes: usize, labels: &[f32]) -> Result<f64,
 /// [`Error`] if the numbers of predictions and labels do not match, if there are no rows, if a label is no class, or a
 /// prediction NaN.
 pub fn accuracy_binary(logits: &[f32], labels: &[f32]) -> Result<f64, Error> {
-    let mut metric = Accuracy(Tally::new("accuracy_binary"));
-    metric.update_as(&Scored::binary(logits, labels), Target::Binary)?;
-    metric.share()
+    Tally::mean_of_rows("accuracy_binary", &Scored::binary(logits, labels), Target::Binary, share_right)
 }
 
 fn share_right(row: Row<'_>, target: Target) -> f64 {

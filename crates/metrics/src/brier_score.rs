@@ -1,9 +1,5 @@
-use crate::direction::Direction;
-use crate::error::Error;
-use crate::metric::{Metric, MetricValue};
 use crate::probability::{sigmoid, softmax};
-use crate::scored::Scored;
-use crate::tally::{Row, Tally, Target};
+use crate::tally::{Row, Tally, Target, metric};
 
 /// The mean squared error of probabilities: `(p - label)²` for binary classification, `Σ_k (p_k - [k is the label])²` for three
 /// classes or more. Two classes as two logits have the score of one logit, their difference. Multi-label rows are averaged over
@@ -13,42 +9,13 @@ use crate::tally::{Row, Tally, Target};
 #[derive(Clone, Debug)]
 pub struct BrierScore(Tally<[f64; 1]>);
 
-impl BrierScore {
-    /// The metric over no rows.
-    pub fn new() -> Self {
-        Self(Tally::new("brier_score"))
-    }
-}
-
-impl Default for BrierScore {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Metric for BrierScore {
-    fn name(&self) -> &str {
-        self.0.metric()
-    }
-
-    fn direction(&self) -> Direction {
-        Direction::Minimize
-    }
-
-    fn reset(&mut self) {
-        self.0.reset();
-    }
-
-    fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
-        let target = Target::of_classification(self.0.metric(), rows)?;
-        self.0.update(rows, target, || [0.0], |[sum], row| *sum += row.weight * squared_error(row, target))
-    }
-
-    fn compute(&self) -> Result<MetricValue, Error> {
-        let ([sum], total) = self.0.sums()?;
-        Ok(MetricValue::Number(sum / total))
-    }
-}
+metric!(
+    BrierScore,
+    "brier_score",
+    Minimize,
+    |tally, rows| tally.add_scores(rows, Target::of_classification(tally.metric(), rows)?, squared_error),
+    Tally::mean
+);
 
 fn squared_error(row: Row<'_>, target: Target) -> f64 {
     if target == Target::Classes {

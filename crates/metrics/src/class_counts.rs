@@ -34,30 +34,25 @@ impl ClassCounts {
             _ => Target::of_classification(self.metric(), rows)?,
         };
         let n_classes = if target == Target::Binary { 2 } else { rows.n_outputs };
-        self.update_all(
-            rows,
-            target,
-            || vec![Counts::default(); n_classes],
-            |classes, row| {
-                if target == Target::Labels {
-                    for ((counts, &logit), &label) in classes.iter_mut().zip(row.outputs).zip(row.labels) {
-                        let (predicted, labelled) = (logit > 0.0, label > 0.0);
-                        counts[0] += if predicted && labelled { row.weight } else { 0.0 };
-                        counts[1] += if predicted { row.weight } else { 0.0 };
-                        counts[2] += if labelled { row.weight } else { 0.0 };
-                    }
-                    return;
+        self.update_all(rows, target, vec![Counts::default(); n_classes], |classes, row| {
+            if target == Target::Labels {
+                for ((counts, &logit), &label) in classes.iter_mut().zip(row.outputs).zip(row.labels) {
+                    let (predicted, labelled) = (logit > 0.0, label > 0.0);
+                    counts[0] += if predicted && labelled { row.weight } else { 0.0 };
+                    counts[1] += if predicted { row.weight } else { 0.0 };
+                    counts[2] += if labelled { row.weight } else { 0.0 };
                 }
-                let predicted = if target == Target::Binary { usize::from(row.outputs[0] > 0.0) } else { arg_max(row.outputs) };
-                for (class, count) in [(predicted, 1), (row.class(), 2)] {
-                    classes[class][count] += row.weight;
-                    classes[class][3] += 1.0;
-                }
-                if predicted == row.class() {
-                    classes[predicted][0] += row.weight;
-                }
-            },
-        )
+                return;
+            }
+            let predicted = if target == Target::Binary { usize::from(row.outputs[0] > 0.0) } else { arg_max(row.outputs) };
+            for (class, count) in [(predicted, 1), (row.class(), 2)] {
+                classes[class][count] += row.weight;
+                classes[class][3] += 1.0;
+            }
+            if predicted == row.class() {
+                classes[predicted][0] += row.weight;
+            }
+        })
     }
 
     /// The average of `score` over the classes.
@@ -110,17 +105,7 @@ macro_rules! class_score {
         }
 
         impl $crate::metric::Metric for $Metric {
-            fn name(&self) -> &str {
-                self.counts.metric()
-            }
-
-            fn direction(&self) -> $crate::direction::Direction {
-                $crate::direction::Direction::Maximize
-            }
-
-            fn reset(&mut self) {
-                self.counts.reset();
-            }
+            $crate::tally::tallied!(counts, Maximize);
 
             fn update(&mut self, rows: &$crate::scored::Scored<'_>) -> Result<(), $crate::error::Error> {
                 self.counts.count(rows, self.average)

@@ -1,62 +1,26 @@
-use crate::direction::Direction;
 use crate::error::Error;
 use crate::metric::{Metric, MetricValue};
 use crate::probability::arg_max;
 use crate::scored::Scored;
-use crate::tally::{Sums, Tally, Target, columns};
+use crate::tally::{Tally, Target, columns, named, tallied};
 
 /// How often each class is predicted as each: `[actual, predicted]`, sums of weights if rows have any.
 ///
 /// `sklearn.metrics.confusion_matrix(labels, predictions, labels=range(n_classes))`. Binary rows have two classes. Multi-label
-/// rows are refused. Its value is a [`MetricValue::Matrix`], so it cannot be watched by early stopping.
+/// rows are refused. Its value is a [`MetricValue::Matrix`], which has no order, so it cannot be watched by early stopping.
 /// # Cost
 /// `8 * n_classes²` bytes, and as many per 16 384 rows of one update.
 #[derive(Clone, Debug)]
-pub struct ConfusionMatrix(Tally<Cells>);
+pub struct ConfusionMatrix(Tally<Vec<[f64; 1]>>);
 
-/// `[n, n]`.
-#[derive(Clone, Debug)]
-struct Cells {
-    n: usize,
-    values: Vec<f64>,
-}
-
-impl Sums for Cells {
-    fn add(&mut self, other: Self) {
-        self.values.iter_mut().zip(other.values).for_each(|(sum, value)| *sum += value);
-    }
-}
-
-impl ConfusionMatrix {
-    /// The metric over no rows.
-    pub fn new() -> Self {
-        Self(Tally::new("confusion_matrix"))
-    }
-}
-
-impl Default for ConfusionMatrix {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+named!(ConfusionMatrix, "confusion_matrix");
 
 impl Metric for ConfusionMatrix {
-    fn name(&self) -> &str {
-        self.0.metric()
-    }
-
-    /// [`Direction::Maximize`]; a matrix has no order.
-    fn direction(&self) -> Direction {
-        Direction::Maximize
-    }
-
     fn is_number(&self) -> bool {
         false
     }
 
-    fn reset(&mut self) {
-        self.0.reset();
-    }
+    tallied!(0, Maximize);
 
     fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
         let target = Target::of_classification(self.0.metric(), rows)?;
@@ -64,19 +28,14 @@ impl Metric for ConfusionMatrix {
             return Err(columns(self.0.metric(), rows, "one label: a row of several labels has no single class"));
         }
         let n = rows.n_outputs.max(2);
-        self.0.update(
-            rows,
-            target,
-            || Cells { n, values: vec![0.0; n * n] },
-            |cells, row| {
-                let predicted = if target == Target::Binary { usize::from(row.outputs[0] > 0.0) } else { arg_max(row.outputs) };
-                cells.values[row.class() * n + predicted] += row.weight;
-            },
-        )
+        self.0.update(rows, target, vec![[0.0]; n * n], |cells, row| {
+            let predicted = if target == Target::Binary { usize::from(row.outputs[0] > 0.0) } else { arg_max(row.outputs) };
+            cells[row.class() * n + predicted][0] += row.weight;
+        })
     }
 
     fn compute(&self) -> Result<MetricValue, Error> {
         let (cells, _) = self.0.sums()?;
-        Ok(MetricValue::Matrix { n: cells.n, values: cells.values.clone() })
+        Ok(MetricValue::Matrix { n: cells.len().isqrt(), values: cells.concat() })
     }
 }

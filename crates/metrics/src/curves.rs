@@ -22,12 +22,7 @@ pub fn roc_curve(rows: &Scored<'_>) -> Result<Vec<[f64; 2]>, Error> {
     scores.push(rows)?;
     let (ties, all) = scores.ranked()?;
     if all.positive == 0.0 || all.negative == 0.0 {
-        return Err(Error::OneClass {
-            n_rows: scores.n_counted(),
-            n_ignored: scores.n_ignored(),
-            class: u8::from(all.negative == 0.0),
-            label: None,
-        });
+        return Err(scores.one_class(all, None));
     }
     let (mut positive, mut negative) = (0.0, 0.0);
     let points = ties.iter().rev().map(|tie| {
@@ -54,14 +49,7 @@ pub fn roc_curve(rows: &Scored<'_>) -> Result<Vec<[f64; 2]>, Error> {
 pub fn precision_recall_curve(rows: &Scored<'_>) -> Result<Vec<[f64; 2]>, Error> {
     let mut scores = RankedScores::new("average_precision");
     scores.push(rows)?;
-    let (ties, all) = scores.ranked()?;
-    if all.positive == 0.0 {
-        return Err(Error::NoPositiveLabel {
-            metric: scores.metric(),
-            n_rows: scores.n_counted(),
-            n_ignored: scores.n_ignored(),
-        });
-    }
+    let (ties, all) = scores.ranked_with_positive()?;
     let (mut hits, mut predicted) = (0.0, 0.0);
     let points = ties.iter().rev().map(|tie| {
         hits += tie.positive;

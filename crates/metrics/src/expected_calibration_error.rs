@@ -1,9 +1,8 @@
-use crate::direction::Direction;
 use crate::error::Error;
 use crate::metric::{Metric, MetricValue};
 use crate::probability::{arg_max, sigmoid, softmax};
 use crate::scored::Scored;
-use crate::tally::{Row, Tally, Target};
+use crate::tally::{Row, Tally, Target, tallied};
 
 /// How far predicted probabilities are from observed frequencies: rows are sorted into bins of equal width by their probability,
 /// and `|mean probability - frequency|` of the bins is averaged, weighted by the rows in each.
@@ -48,17 +47,7 @@ impl Default for ExpectedCalibrationError {
 }
 
 impl Metric for ExpectedCalibrationError {
-    fn name(&self) -> &str {
-        self.tally.metric()
-    }
-
-    fn direction(&self) -> Direction {
-        Direction::Minimize
-    }
-
-    fn reset(&mut self) {
-        self.tally.reset();
-    }
+    tallied!(tally, Minimize);
 
     fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
         let Self { n_bins, ref mut tally } = *self;
@@ -70,18 +59,13 @@ impl Metric for ExpectedCalibrationError {
             1 => Target::binary(tally.metric(), rows)?,
             _ => Target::classes(tally.metric(), rows)?,
         };
-        tally.update(
-            rows,
-            target,
-            || vec![[0.0; 3]; n_bins],
-            |bins, row| {
-                let (probability, hit) = confidence(row, target);
-                let bin = ((probability * n_bins as f64) as usize).min(n_bins - 1);
-                bins[bin][0] += row.weight * probability;
-                bins[bin][1] += row.weight * hit;
-                bins[bin][2] += row.weight;
-            },
-        )
+        tally.update(rows, target, vec![[0.0; 3]; n_bins], |bins, row| {
+            let (probability, hit) = confidence(row, target);
+            let bin = ((probability * n_bins as f64) as usize).min(n_bins - 1);
+            bins[bin][0] += row.weight * probability;
+            bins[bin][1] += row.weight * hit;
+            bins[bin][2] += row.weight;
+        })
     }
 
     fn compute(&self) -> Result<MetricValue, Error> {

@@ -1,9 +1,7 @@
-use crate::direction::Direction;
 use crate::error::Error;
-use crate::metric::{Metric, MetricValue};
 use crate::probability::{cross_entropy, softplus};
 use crate::scored::Scored;
-use crate::tally::{Row, Tally, Target, check_class_labels};
+use crate::tally::{Row, Tally, Target, check_class_labels, metric};
 
 /// The mean negative logarithm of the probability that the model gives to the label, also known as cross-entropy.
 ///
@@ -14,49 +12,13 @@ use crate::tally::{Row, Tally, Target, check_class_labels};
 #[derive(Clone, Debug)]
 pub struct LogLoss(Tally<[f64; 1]>);
 
-impl LogLoss {
-    /// The metric over no rows.
-    pub fn new() -> Self {
-        Self(Tally::new("log_loss"))
-    }
-
-    fn update_as(&mut self, rows: &Scored<'_>, target: Target) -> Result<(), Error> {
-        self.0.update(rows, target, || [0.0], |[sum], row| *sum += row.weight * loss(row, target))
-    }
-
-    fn mean(&self) -> Result<f64, Error> {
-        let ([sum], total) = self.0.sums()?;
-        Ok(sum / total)
-    }
-}
-
-impl Default for LogLoss {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Metric for LogLoss {
-    fn name(&self) -> &str {
-        self.0.metric()
-    }
-
-    fn direction(&self) -> Direction {
-        Direction::Minimize
-    }
-
-    fn reset(&mut self) {
-        self.0.reset();
-    }
-
-    fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
-        self.update_as(rows, Target::of_classification(self.0.metric(), rows)?)
-    }
-
-    fn compute(&self) -> Result<MetricValue, Error> {
-        self.mean().map(MetricValue::Number)
-    }
-}
+metric!(
+    LogLoss,
+    "log_loss",
+    Minimize,
+    |tally, rows| tally.add_scores(rows, Target::of_classification(tally.metric(), rows)?, loss),
+    Tally::mean
+);
 
 /// The mean of `-ln p[label]`, `p` being the softmax of a row's logits.
 ///
@@ -68,10 +30,8 @@ impl Metric for LogLoss {
 /// [`Error`] if the numbers of predictions and labels do not match, if there are no rows, if a label is no class, or a
 /// prediction NaN.
 pub fn log_loss(logits: &[f32], n_classes: usize, labels: &[f32]) -> Result<f64, Error> {
-    let mut metric = LogLoss::new();
     check_class_labels("log_loss", logits, n_classes, labels)?;
-    metric.update_as(&Scored::classes(logits, n_classes, labels), Target::Classes)?;
-    metric.mean()
+    Tally::mean_of_rows("log_loss", &Scored::classes(logits, n_classes, labels), Target::Classes, loss)
 }
 
 /// The mean of `-ln p` where the label is 1 and of `-ln (1 - p)` where it is 0, `p` being the sigmoid of the logit.
@@ -84,9 +44,7 @@ pub fn log_loss(logits: &[f32], n_classes: usize, labels: &[f32]) -> Result<f64,
 /// [`Error`] if the numbers of predictions and labels do not match, if there are no rows, if a label is no class, or a
 /// prediction NaN.
 pub fn log_loss_binary(logits: &[f32], labels: &[f32]) -> Result<f64, Error> {
-    let mut metric = LogLoss(Tally::new("log_loss_binary"));
-    metric.update_as(&Scored::binary(logits, labels), Target::Binary)?;
-    metric.mean()
+    Tally::mean_of_rows("log_loss_binary", &Scored::binary(logits, labels), Target::Binary, loss)
 }
 
 fn loss(row: Row<'_>, target: Target) -> f64 {

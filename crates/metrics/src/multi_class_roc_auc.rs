@@ -1,11 +1,10 @@
-use crate::direction::Direction;
 use crate::error::Error;
 use crate::metric::{Metric, MetricValue};
 use crate::probability::softmax;
 use crate::ranked_scores::Tie;
 use crate::roc_auc::area;
 use crate::scored::Scored;
-use crate::tally::{Sums, Tally, Target};
+use crate::tally::{Sums, Tally, Target, tallied};
 
 /// Which areas a [`MultiClassRocAuc`] is the mean of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -77,21 +76,11 @@ impl MultiClassRocAuc {
 }
 
 impl Metric for MultiClassRocAuc {
-    fn name(&self) -> &str {
-        self.rows.metric()
-    }
-
-    fn direction(&self) -> Direction {
-        Direction::Maximize
-    }
-
-    fn reset(&mut self) {
-        self.rows.reset();
-    }
+    tallied!(rows, Maximize);
 
     fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
         let target = Target::classes(self.rows.metric(), rows)?;
-        self.rows.update(rows, target, ClassRows::default, |rows, row| {
+        self.rows.update(rows, target, ClassRows::default(), |rows, row| {
             rows.probabilities.extend(softmax(row.outputs));
             rows.classes.push(row.class());
             rows.weights.push(row.weight);

@@ -1,8 +1,7 @@
-use crate::direction::Direction;
 use crate::error::Error;
 use crate::metric::{Metric, MetricValue};
 use crate::scored::Scored;
-use crate::tally::Tally;
+use crate::tally::{Tally, tallied};
 
 /// The pinball loss of predicted quantiles: the mean of `max(q (label - prediction), (q - 1) (label - prediction))`.
 ///
@@ -21,17 +20,7 @@ impl PinballLoss {
 }
 
 impl Metric for PinballLoss {
-    fn name(&self) -> &str {
-        self.tally.metric()
-    }
-
-    fn direction(&self) -> Direction {
-        Direction::Minimize
-    }
-
-    fn reset(&mut self) {
-        self.tally.reset();
-    }
+    tallied!(tally, Minimize);
 
     fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
         let Self { quantile, ref mut tally } = *self;
@@ -44,6 +33,6 @@ impl Metric for PinballLoss {
     }
 
     fn compute(&self) -> Result<MetricValue, Error> {
-        self.tally.mean_of_labels(|mean| mean).map(MetricValue::Number)
+        self.tally.mean_of_labels().map(MetricValue::Number)
     }
 }

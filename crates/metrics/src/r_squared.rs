@@ -1,8 +1,6 @@
-use crate::direction::Direction;
 use crate::error::Error;
-use crate::metric::{Metric, MetricValue};
 use crate::scored::Scored;
-use crate::tally::{Sums, Tally, Target};
+use crate::tally::{Sums, Tally, Target, metric};
 
 /// The coefficient of determination: `1 - Σ (label - prediction)² / Σ (label - mean label)²`.
 ///
@@ -12,6 +10,8 @@ use crate::tally::{Sums, Tally, Target};
 /// with a warning.
 #[derive(Clone, Debug)]
 pub struct RSquared(Tally<Vec<Deviations>>);
+
+metric!(RSquared, "r2", Maximize, |tally, rows| add(tally, rows), value);
 
 /// Squared errors, and the moments of the labels by which they are compared.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,60 +36,23 @@ impl Sums for Deviations {
     }
 }
 
-impl RSquared {
-    /// The metric over no rows.
-    pub fn new() -> Self {
-        Self(Tally::new("r2"))
-    }
-}
-
-impl Default for RSquared {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Metric for RSquared {
-    /// `r2`.
-    fn name(&self) -> &str {
-        self.0.metric()
-    }
-
-    fn direction(&self) -> Direction {
-        Direction::Maximize
-    }
-
-    fn reset(&mut self) {
-        self.0.reset();
-    }
-
-    fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
-        let target = Target::values(self.0.metric(), rows)?;
-        self.0.update(
-            rows,
-            target,
-            || vec![Deviations::default(); rows.n_labels],
-            |columns, row| {
-                for ((column, &output), &label) in columns.iter_mut().zip(row.outputs).zip(row.labels) {
-                    let squared_error = row.weight * (f64::from(output) - f64::from(label)).powi(2);
-                    column.add(Deviations { squared_error, weight: row.weight, mean: label.into(), squared_deviation: 0.0 });
-                }
-            },
-        )
-    }
-
-    fn compute(&self) -> Result<MetricValue, Error> {
-        let (columns, _) = self.0.sums()?;
-        if let Some(label) = columns.iter().position(|column| column.squared_deviation == 0.0) {
-            let label = (columns.len() > 1).then_some(label);
-            return Err(Error::ConstantLabel {
-                metric: self.0.metric(),
-                label,
-                n_rows: self.0.n_counted(),
-                n_ignored: self.0.n_ignored(),
-            });
+fn add(tally: &mut Tally<Vec<Deviations>>, rows: &Scored<'_>) -> Result<(), Error> {
+    let target = Target::values(tally.metric(), rows)?;
+    tally.update(rows, target, vec![Deviations::default(); rows.n_labels], |columns, row| {
+        for ((column, &output), &label) in columns.iter_mut().zip(row.outputs).zip(row.labels) {
+            let squared_error = row.weight * (f64::from(output) - f64::from(label)).powi(2);
+            column.add(Deviations { squared_error, weight: row.weight, mean: label.into(), squared_deviation: 0.0 });
         }
-        let scores = columns.iter().map(|column| 1.0 - column.squared_error / column.squared_deviation);
-        Ok(MetricValue::Number(scores.sum::<f64>() / columns.len() as f64))
+    })
+}
+
+fn value(tally: &Tally<Vec<Deviations>>) -> Result<f64, Error> {
+    let (columns, _) = tally.sums()?;
+    if let Some(label) = columns.iter().position(|column| column.squared_deviation == 0.0) {
+        let label = (columns.len() > 1).then_some(label);
+        let (metric, n_rows, n_ignored) = (tally.metric(), tally.n_counted(), tally.n_ignored());
+        return Err(Error::ConstantLabel { metric, label, n_rows, n_ignored });
     }
+    let scores = columns.iter().map(|column| 1.0 - column.squared_error / column.squared_deviation);
+    Ok(scores.sum::<f64>() / columns.len() as f64)
 }

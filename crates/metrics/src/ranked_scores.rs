@@ -89,21 +89,32 @@ impl RankedScores {
     }
 
     fn push_as(&mut self, rows: &Scored<'_>, target: Target) -> Result<(), Error> {
-        self.update(
-            rows,
-            target,
-            || vec![Keys::default(); rows.n_labels],
-            |columns, row| {
-                for ((keys, &output), &label) in columns.iter_mut().zip(row.outputs).zip(row.labels) {
-                    keys.push(u64::from(ordered_bits(output)) << 1 | u64::from(label > 0.0), row.weight);
-                }
-            },
-        )
+        self.update(rows, target, vec![Keys::default(); rows.n_labels], |columns, row| {
+            for ((keys, &output), &label) in columns.iter_mut().zip(row.outputs).zip(row.labels) {
+                keys.push(u64::from(ordered_bits(output)) << 1 | u64::from(label > 0.0), row.weight);
+            }
+        })
     }
 
     /// The ties from the lowest score to the highest, and the weights of all rows, of a binary classification.
     pub(crate) fn ranked(&self) -> Result<(Vec<Tie>, Tie), Error> {
         Ok(self.columns()?.first().map_or_else(|| (Vec::new(), Tie { negative: 0.0, positive: 0.0 }), Keys::ranked))
+    }
+
+    /// The same of rows of which some are labelled 1.
+    pub(crate) fn ranked_with_positive(&self) -> Result<(Vec<Tie>, Tie), Error> {
+        let (ties, all) = self.ranked()?;
+        if all.positive == 0.0 {
+            let (metric, n_rows, n_ignored) = (self.metric(), self.n_counted(), self.n_ignored());
+            return Err(Error::NoPositiveLabel { metric, n_rows, n_ignored });
+        }
+        Ok((ties, all))
+    }
+
+    /// The error for rows, or a label of rows with several, of one class only.
+    pub(crate) fn one_class(&self, all: Tie, label: Option<usize>) -> Error {
+        let class = u8::from(all.negative == 0.0);
+        Error::OneClass { n_rows: self.n_counted(), n_ignored: self.n_ignored(), class, label }
     }
 
     /// The scores for each label of a row.

@@ -1,38 +1,29 @@
-use crate::direction::Direction;
 use crate::error::Error;
-use crate::metric::{Metric, MetricValue};
 use crate::ranked_scores::{RankedScores, Tie};
 use crate::scored::Scored;
+use crate::tally::metric;
 
 /// The area under the ROC curve: the probability that a row labelled 1 scores above one labelled 0, ties counting half.
 ///
 /// `sklearn.metrics.roc_auc_score(labels, scores)`. Exact, not from a histogram: all scores are kept, 8 bytes per row, and sorted
-/// once by [`Metric::compute`]. Pairs of rows without weights are counted in whole numbers up to 2⁵² pairs. For binary
-/// classification, and for multi-label classification, where it is the mean of the areas of all labels (`average="macro"`). Any
-/// increasing function of a score gives the same area, so logits need no sigmoid.
+/// once by [`Metric::compute`](crate::Metric::compute). Pairs of rows without weights are counted in whole numbers up to 2⁵²
+/// pairs. For binary classification, and for multi-label classification, where it is the mean of the areas of all labels
+/// (`average="macro"`). Any increasing function of a score gives the same area, so logits need no sigmoid.
 ///
 /// Rows of only one class, in any label, have no area: [`Error::OneClass`], where scikit-learn gives NaN and a warning.
 #[derive(Clone, Debug)]
 pub struct RocAuc(RankedScores);
 
-impl RocAuc {
-    /// The metric over no rows.
-    pub fn new() -> Self {
-        Self(RankedScores::new("auc"))
-    }
+metric!(RocAuc, "auc", Maximize, |scores, rows| scores.push_columns(rows), mean_area);
 
-    fn area(&self) -> Result<f64, Error> {
-        let columns = self.0.columns()?;
-        let areas = columns.iter().enumerate().map(|(label, keys)| {
-            let (ties, all) = keys.ranked();
-            area(&ties).ok_or_else(|| {
-                let label = (columns.len() > 1).then_some(label);
-                let class = u8::from(all.negative == 0.0);
-                Error::OneClass { n_rows: self.0.n_counted(), n_ignored: self.0.n_ignored(), class, label }
-            })
-        });
-        Ok(areas.sum::<Result<f64, Error>>()? / columns.len() as f64)
-    }
+/// The mean of the areas of all labels of a row.
+fn mean_area(scores: &RankedScores) -> Result<f64, Error> {
+    let columns = scores.columns()?;
+    let areas = columns.iter().enumerate().map(|(label, keys)| {
+        let (ties, all) = keys.ranked();
+        area(&ties).ok_or_else(|| scores.one_class(all, (columns.len() > 1).then_some(label)))
+    });
+    Ok(areas.sum::<Result<f64, Error>>()? / columns.len() as f64)
 }
 
 /// The area of rows from the lowest score to the highest; `None` if all are of one class.
@@ -45,34 +36,6 @@ pub(crate) fn area(ties: &[Tie]) -> Option<f64> {
         negative += tie.negative;
     }
     (positive > 0.0 && negative > 0.0).then(|| twice_wins / (2.0 * positive * negative))
-}
-
-impl Default for RocAuc {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Metric for RocAuc {
-    fn name(&self) -> &str {
-        self.0.metric()
-    }
-
-    fn direction(&self) -> Direction {
-        Direction::Maximize
-    }
-
-    fn reset(&mut self) {
-        self.0.reset();
-    }
-
-    fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
-        self.0.push_columns(rows)
-    }
-
-    fn compute(&self) -> Result<MetricValue, Error> {
-        self.area().map(MetricValue::Number)
-    }
 }
 
 /// The area under the ROC curve of rows in memory, see [`RocAuc`].
@@ -93,5 +56,5 @@ impl Metric for RocAuc {
 pub fn roc_auc(scores: &[f32], labels: &[f32]) -> Result<f64, Error> {
     let mut metric = RocAuc::new();
     metric.0.push(&Scored::binary(scores, labels))?;
-    metric.area()
+    mean_area(&metric.0)
 }

@@ -38,7 +38,7 @@ impl Row<'_> {
 }
 
 /// Sums that can be added up.
-pub(crate) trait Sums: Send {
+pub(crate) trait Sums: Clone + Send + Sync {
     fn add(&mut self, other: Self);
 }
 
@@ -101,7 +101,7 @@ impl<T: Sums> Tally<T> {
         &mut self,
         rows: &Scored<'_>,
         target: Target,
-        zero: impl Fn() -> T + Sync,
+        zero: T,
         add: impl Fn(&mut T, Row<'_>) + Sync,
     ) -> Result<(), Error> {
         // A loss of infinity times a weight of 0 must not become NaN.
@@ -117,7 +117,7 @@ impl<T: Sums> Tally<T> {
         &mut self,
         rows: &Scored<'_>,
         target: Target,
-        zero: impl Fn() -> T + Sync,
+        zero: T,
         add: impl Fn(&mut T, Row<'_>) + Sync,
     ) -> Result<(), Error> {
         let Self { metric, n_rows: first_row, .. } = *self;
@@ -129,7 +129,7 @@ impl<T: Sums> Tally<T> {
         let chunks: Vec<Result<(T, f64, usize), Error>> = (0..rows.n_rows().div_ceil(CHUNK_ROWS))
             .into_par_iter()
             .map(|chunk| {
-                let (mut sums, mut total, mut n_ignored) = (zero(), 0.0, 0);
+                let (mut sums, mut total, mut n_ignored) = (zero.clone(), 0.0, 0);
                 for index in chunk * CHUNK_ROWS..rows.n_rows().min((chunk + 1) * CHUNK_ROWS) {
                     let row = row(metric, rows, index, first_row, target)?;
                     total += row.weight;
@@ -168,49 +168,107 @@ impl<T: Sums> Tally<T> {
     }
 }
 
+/// `new` and [`Default`] of a metric that consists of a [`Tally`].
+macro_rules! named {
+    ($Metric:ident, $name:literal) => {
+        impl $Metric {
+            /// The metric over no rows.
+            pub fn new() -> Self {
+                Self($crate::tally::Tally::new($name))
+            }
+        }
+
+        impl Default for $Metric {
+            fn default() -> Self {
+                Self::new()
+            }
+        }
+    };
+}
+pub(crate) use named;
+
+/// The methods of a metric that are those of its [`Tally`], which is field `$tally`, and its direction.
+macro_rules! tallied {
+    ($tally:tt, $direction:ident) => {
+        fn name(&self) -> &str {
+            self.$tally.metric()
+        }
+
+        fn direction(&self) -> $crate::direction::Direction {
+            $crate::direction::Direction::$direction
+        }
+
+        fn reset(&mut self) {
+            self.$tally.reset();
+        }
+    };
+}
+pub(crate) use tallied;
+
+/// A metric that consists of a [`Tally`]: how it adds rows, and the function that computes its value.
+macro_rules! metric {
+    ($Metric:ident, $name:literal, $direction:ident, |$tally:ident, $rows:ident| $add:expr, $value:path) => {
+        $crate::tally::named!($Metric, $name);
+
+        impl $crate::metric::Metric for $Metric {
+            $crate::tally::tallied!(0, $direction);
+
+            fn update(&mut self, $rows: &$crate::scored::Scored<'_>) -> Result<(), $crate::error::Error> {
+                let $tally = &mut self.0;
+                $add
+            }
+
+            fn compute(&self) -> Result<$crate::metric::MetricValue, $crate::error::Error> {
+                $value(&self.0).map($crate::metric::MetricValue::Number)
+            }
+        }
+    };
+}
+pub(crate) use metric;
+
 impl Target {
     /// The kind of classification of the rows.
     pub(crate) fn of_classification(metric: &'static str, rows: &Scored<'_>) -> Result<Self, Error> {
-        match (rows.n_outputs, rows.n_labels) {
-            (1, 1) => Ok(Self::Binary),
-            (2.., 1) => Ok(Self::Classes),
-            (n, labels) if n == labels && n > 1 => Ok(Self::Labels),
-            _ => Err(columns(metric, rows, "one label, or as many labels as outputs")),
-        }
+        Self::one_of(&[Self::Binary, Self::Classes, Self::Labels], metric, rows, "one label, or as many labels as outputs")
     }
 
     /// [`Target::Binary`], for metrics that support nothing else.
     pub(crate) fn binary(metric: &'static str, rows: &Scored<'_>) -> Result<Self, Error> {
-        let is_binary = (rows.n_outputs, rows.n_labels) == (1, 1);
-        is_binary.then_some(Self::Binary).ok_or_else(|| columns(metric, rows, "one of each: it is for binary classification"))
+        Self::one_of(&[Self::Binary], metric, rows, "one of each: it is for binary classification")
     }
 
     /// [`Target::Binary`] or [`Target::Labels`], for metrics of scores that are ranked.
     pub(crate) fn binary_or_labels(metric: &'static str, rows: &Scored<'_>) -> Result<Self, Error> {
-        match (rows.n_outputs, rows.n_labels) {
-            (1, 1) => Ok(Self::Binary),
-            (n, labels) if n == labels && n > 1 => Ok(Self::Labels),
-            _ => Err(columns(metric, rows, "as many outputs as labels: it is for binary and multi-label classification")),
-        }
+        let expected = "as many outputs as labels: it is for binary and multi-label classification";
+        Self::one_of(&[Self::Binary, Self::Labels], metric, rows, expected)
     }
 
     /// [`Target::Labels`] or its special case [`Target::Binary`], for metrics of rows with several labels.
     pub(crate) fn labels(metric: &'static str, rows: &Scored<'_>) -> Result<Self, Error> {
         let expected = "as many outputs as labels: it is for multi-label classification";
-        Self::binary_or_labels(metric, rows).map_err(|_| columns(metric, rows, expected))
+        Self::one_of(&[Self::Binary, Self::Labels], metric, rows, expected)
     }
 
     /// [`Target::Classes`], for metrics that support nothing else.
     pub(crate) fn classes(metric: &'static str, rows: &Scored<'_>) -> Result<Self, Error> {
-        let is_classes = rows.n_outputs > 1 && rows.n_labels == 1;
         let expected = "several outputs and one label: it is for multi-class classification";
-        is_classes.then_some(Self::Classes).ok_or_else(|| columns(metric, rows, expected))
+        Self::one_of(&[Self::Classes], metric, rows, expected)
     }
 
     /// [`Target::Values`].
     pub(crate) fn values(metric: &'static str, rows: &Scored<'_>) -> Result<Self, Error> {
-        let is_values = rows.n_outputs == rows.n_labels && rows.n_labels > 0;
-        is_values.then_some(Self::Values).ok_or_else(|| columns(metric, rows, "as many labels as outputs"))
+        Self::one_of(&[Self::Values], metric, rows, "as many labels as outputs")
+    }
+
+    /// The first of `targets` that has the outputs and labels of the rows.
+    fn one_of(targets: &[Self], metric: &'static str, rows: &Scored<'_>, expected: &str) -> Result<Self, Error> {
+        let is_of_rows = |target: &&Self| match (target, rows.n_outputs, rows.n_labels) {
+            (Self::Binary, n_outputs, n_labels) => (n_outputs, n_labels) == (1, 1),
+            (Self::Classes, n_outputs, n_labels) => n_outputs > 1 && n_labels == 1,
+            (Self::Labels, n_outputs, n_labels) => n_outputs == n_labels && n_labels > 1,
+            (Self::Values, n_outputs, n_labels) => n_outputs == n_labels && n_labels > 0,
+        };
+        targets.iter().find(is_of_rows).copied().ok_or_else(|| columns(metric, rows, expected))
     }
 }
 
@@ -293,25 +351,59 @@ fn class_of(n_classes: usize) -> String {
     }
 }
 
+/// A sum over the rows.
+impl Tally<[f64; 1]> {
+    /// Adds the `score` of each row.
+    pub(crate) fn add_scores(
+        &mut self,
+        rows: &Scored<'_>,
+        target: Target,
+        score: impl Fn(Row<'_>, Target) -> f64 + Sync,
+    ) -> Result<(), Error> {
+        self.update(rows, target, [0.0], |[sum], row| *sum += row.weight * score(row, target))
+    }
+
+    pub(crate) fn mean(&self) -> Result<f64, Error> {
+        let ([sum], total) = self.sums()?;
+        Ok(sum / total)
+    }
+
+    /// The mean `score` of these rows only.
+    pub(crate) fn mean_of_rows(
+        metric: &'static str,
+        rows: &Scored<'_>,
+        target: Target,
+        score: impl Fn(Row<'_>, Target) -> f64 + Sync,
+    ) -> Result<f64, Error> {
+        let mut tally = Self::new(metric);
+        tally.add_scores(rows, target, score)?;
+        tally.mean()
+    }
+}
+
 /// A sum for each label of a row.
 impl Tally<Vec<[f64; 1]>> {
     /// Adds `loss(prediction - label)` for each label.
     pub(crate) fn add_errors(&mut self, rows: &Scored<'_>, loss: impl Fn(f64) -> f64 + Sync) -> Result<(), Error> {
         let target = Target::values(self.metric, rows)?;
-        self.update(
-            rows,
-            target,
-            || vec![[0.0]; rows.n_labels],
-            |columns, row| {
-                for (([sum], &output), &label) in columns.iter_mut().zip(row.outputs).zip(row.labels) {
-                    *sum += row.weight * loss(f64::from(output) - f64::from(label));
-                }
-            },
-        )
+        self.update(rows, target, vec![[0.0]; rows.n_labels], |columns, row| {
+            for (([sum], &output), &label) in columns.iter_mut().zip(row.outputs).zip(row.labels) {
+                *sum += row.weight * loss(f64::from(output) - f64::from(label));
+            }
+        })
     }
 
-    /// The mean over the labels of `of` applied to the mean over the rows.
-    pub(crate) fn mean_of_labels(&self, of: impl Fn(f64) -> f64) -> Result<f64, Error> {
+    /// The mean over the labels of the means over the rows.
+    pub(crate) fn mean_of_labels(&self) -> Result<f64, Error> {
+        self.mean_of(|mean| mean)
+    }
+
+    /// The same of their square roots.
+    pub(crate) fn mean_of_roots(&self) -> Result<f64, Error> {
+        self.mean_of(f64::sqrt)
+    }
+
+    fn mean_of(&self, of: impl Fn(f64) -> f64) -> Result<f64, Error> {
         let (columns, total) = self.sums()?;
         Ok(columns.iter().map(|[sum]| of(sum / total)).sum::<f64>() / columns.len() as f64)
     }

@@ -42,12 +42,11 @@ impl Metric for TopKAccuracy {
             let expected = format!("1 to {}, fewer than the {} classes", rows.n_outputs - 1, rows.n_outputs);
             return Err(Error::Setting { metric, setting: "k", found: self.k as f64, expected });
         }
-        self.tally.update(rows, target, || [0.0], |[hits], row| *hits += if rank(row) < self.k { row.weight } else { 0.0 })
+        self.tally.add_scores(rows, target, |row, _| f64::from(u8::from(rank(row) < self.k)))
     }
 
     fn compute(&self) -> Result<MetricValue, Error> {
-        let ([hits], total) = self.tally.sums()?;
-        Ok(MetricValue::Number(hits / total))
+        self.tally.mean().map(MetricValue::Number)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Axes, grids and the area between them.
 
-use crate::html::escaped;
+use crate::html::{escaped, text, turned_text};
 use crate::number::tick;
 
 /// How values are laid out along an axis.
@@ -131,8 +131,20 @@ impl Frame {
 
     /// Where a point is drawn.
     pub(crate) fn place(&self, [x, y]: [f64; 2]) -> Option<[f64; 2]> {
-        let (x, y) = (self.x.at(x)?, self.y.at(y)?);
-        Some([LEFT + x * (self.right() - LEFT), self.bottom() - y * (self.bottom() - TOP)])
+        Some([self.x_of(x)?, self.y_of(y)?])
+    }
+
+    pub(crate) fn x_of(&self, value: f64) -> Option<f64> {
+        Some(LEFT + self.x.at(value)? * (self.right() - LEFT))
+    }
+
+    fn y_of(&self, value: f64) -> Option<f64> {
+        Some(self.bottom() - self.y.at(value)? * (self.bottom() - TOP))
+    }
+
+    /// The line from the lower left to the upper right corner.
+    pub(crate) fn diagonal(&self) -> String {
+        format!("<path class=\"diagonal\" d=\"M{LEFT} {:.1}L{:.1} {TOP}\"/>", self.bottom(), self.right())
     }
 
     /// Starts the SVG and draws the grid with its labels.
@@ -140,28 +152,20 @@ impl Frame {
         let Self { width, height, .. } = *self;
         let mut svg = open_svg(title, width, height);
         for (value, label) in self.y.ticks(5) {
-            let Some(at) = self.y.at(value) else { continue };
-            let y = self.bottom() - at * (self.bottom() - TOP);
+            let Some(y) = self.y_of(value) else { continue };
             svg += &format!("<path class=\"grid\" d=\"M{LEFT} {y:.1}H{:.1}\"/>", self.right());
-            svg +=
-                &format!("<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>", LEFT - 8.0, y + 4.0);
+            svg += &text("tick", [LEFT - 8.0, y + 4.0], "end", &label);
         }
         let n_ticks = if width > 800.0 { 10 } else { 6 };
         for (value, label) in self.x.ticks(n_ticks) {
-            let Some(at) = self.x.at(value) else { continue };
-            let (x, y) = (LEFT + at * (self.right() - LEFT), self.bottom());
-            svg += &format!("<path class=\"axis\" d=\"M{x:.1} {y:.1}v4\"/>");
-            svg += &format!("<text class=\"tick\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{label}</text>", y + 18.0);
+            let Some(x) = self.x_of(value) else { continue };
+            svg += &format!("<path class=\"axis\" d=\"M{x:.1} {:.1}v4\"/>", self.bottom());
+            svg += &text("tick", [x, self.bottom() + 18.0], "middle", &label);
         }
         svg += &format!("<path class=\"axis\" d=\"M{LEFT} {:.1}H{:.1}\"/>", self.bottom(), self.right());
-        let (middle, low) = ((LEFT + self.right()) / 2.0, height - 8.0);
-        svg +=
-            &format!("<text class=\"label\" x=\"{middle:.1}\" y=\"{low:.1}\" text-anchor=\"middle\">{}</text>", escaped(x_label));
+        svg += &text("label", [(LEFT + self.right()) / 2.0, height - 8.0], "middle", x_label);
         if !y_label.is_empty() {
-            let y = (TOP + self.bottom()) / 2.0;
-            let turn = format!("transform=\"rotate(-90 12 {y:.1})\"");
-            svg +=
-                &format!("<text class=\"label\" x=\"12\" y=\"{y:.1}\" text-anchor=\"middle\" {turn}>{}</text>", escaped(y_label));
+            svg += &turned_text([12.0, (TOP + self.bottom()) / 2.0], y_label);
         }
         svg
     }

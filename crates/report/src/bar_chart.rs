@@ -1,5 +1,5 @@
 use crate::axis::open_svg;
-use crate::html::{escaped, shortened};
+use crate::html::{escaped, shortened, text};
 use crate::number::number;
 
 /// Horizontal bars, the longest first: the time of each kernel, for example.
@@ -41,19 +41,15 @@ impl BarChart {
             let y = 4.0 + ROW * index as f64;
             let length = if most > 0.0 { (value / most * (right - left)).max(1.0) } else { 1.0 };
             let share = if total > 0.0 { 100.0 * value / total } else { 0.0 };
-            let (text, unit) = (y + 17.0, escaped(&self.unit));
+            let (baseline, unit) = (y + 17.0, escaped(&self.unit));
             svg += &format!("<g class=\"bar\"><title>{}: {} {unit}, {share:.1} %</title>", escaped(name), number(*value));
-            svg += &format!(
-                "<text class=\"name\" x=\"{:.1}\" y=\"{text:.1}\" text-anchor=\"end\">{}</text>",
-                left - 12.0,
-                escaped(&shortened(name, 32))
-            );
+            svg += &text("name", [left - 12.0, baseline], "end", &shortened(name, 32));
             svg += &format!(
                 "<rect class=\"fill-c0\" x=\"{left}\" y=\"{:.1}\" width=\"{length:.1}\" height=\"16\" rx=\"3\"/>",
                 y + 4.0
             );
             svg += &format!(
-                "<text class=\"value\" x=\"{:.1}\" y=\"{text:.1}\">{} {unit}<tspan class=\"share\"> · {share:.0} %</tspan></text></g>",
+                "<text class=\"value\" x=\"{:.1}\" y=\"{baseline:.1}\">{} {unit}<tspan class=\"share\"> · {share:.0} %</tspan></text></g>",
                 left + length + 8.0,
                 number(*value)
             );

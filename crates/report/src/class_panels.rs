@@ -33,16 +33,13 @@ fn binary(rows: &Scored<'_>, classes: &[String], threshold: f32) -> Result<Vec<P
     let mut panels = Vec::new();
     // Rows of one class have no curves; their other charts are drawn.
     if rows.labels.contains(&0.0) && rows.labels.contains(&1.0) {
-        let unit = [0.0, 1.0];
         let area = value(&mut RocAuc::new(), rows)?;
         let roc = Series::new("true positive rate", roc_curve(rows)?);
-        let chart =
-            LineChart::new(format!("ROC curve · AUC {area:.4}")).x_label("false positive rate").y_label("true positive rate");
-        panels.push(chart.series(roc).x_range(unit).y_range(unit).diagonal().square().into());
+        panels.push(roc_chart(format!("ROC curve · AUC {area:.4}")).series(roc).square().into());
         let precision = value(&mut AveragePrecision::new(), rows)?;
         let curve = Series::new("precision", precision_recall_curve(rows)?);
-        let chart = LineChart::new(format!("Precision and recall · AP {precision:.4}")).x_label("recall").y_label("precision");
-        panels.push(chart.series(curve).x_range(unit).y_range(unit).square().into());
+        let chart = of_shares(format!("Precision and recall · AP {precision:.4}"), "recall", "precision");
+        panels.push(chart.series(curve).square().into());
     }
     panels.push(calibration(rows)?);
     // Positive where the probability is above the threshold.
@@ -70,7 +67,7 @@ fn multi_class(rows: &Scored<'_>, classes: &[String]) -> Result<Vec<Panel>, Erro
 /// A ROC curve for each label that has both values.
 fn multi_label(rows: &Scored<'_>, classes: &[String]) -> Result<Panel, Error> {
     let n = rows.n_labels;
-    let mut chart = LineChart::new("ROC curves").x_label("false positive rate").y_label("true positive rate");
+    let mut chart = roc_chart("ROC curves".to_owned());
     for column in 0..n {
         let of_column = |values: &[f32]| values.iter().skip(column).step_by(n).copied().collect::<Vec<f32>>();
         let (outputs, labels) = (of_column(rows.outputs), of_column(rows.labels));
@@ -80,16 +77,23 @@ fn multi_label(rows: &Scored<'_>, classes: &[String]) -> Result<Panel, Error> {
             chart = chart.series(Series::new(name, roc_curve(&one)?));
         }
     }
-    Ok(chart.x_range([0.0, 1.0]).y_range([0.0, 1.0]).diagonal().into())
+    Ok(chart.into())
+}
+
+fn roc_chart(title: String) -> LineChart {
+    of_shares(title, "false positive rate", "true positive rate").diagonal()
+}
+
+/// A chart of numbers from 0 to 1.
+fn of_shares(title: String, x_label: &str, y_label: &str) -> LineChart {
+    LineChart::new(title).x_label(x_label).y_label(y_label).x_range([0.0, 1.0]).y_range([0.0, 1.0])
 }
 
 fn calibration(rows: &Scored<'_>) -> Result<Panel, Error> {
     let error = value(&mut ExpectedCalibrationError::new(), rows)?;
     let points = calibration_curve(rows, 15)?;
-    let unit = [0.0, 1.0];
-    let chart =
-        LineChart::new(format!("Calibration · error {error:.4}")).x_label("predicted probability").y_label("observed frequency");
-    Ok(chart.series(Series::new("observed", points)).x_range(unit).y_range(unit).diagonal().square().into())
+    let chart = of_shares(format!("Calibration · error {error:.4}"), "predicted probability", "observed frequency");
+    Ok(chart.series(Series::new("observed", points)).diagonal().square().into())
 }
 
 fn confusion(rows: &Scored<'_>, classes: &[String]) -> Result<Panel, Error> {

@@ -53,7 +53,7 @@ impl EventWriter {
         fs::create_dir_all(folder).map_err(|cause| Error::Io { path: folder.to_owned(), action: "create the folder", cause })?;
         let (path, file) = new_file(folder)?;
         let mut writer = Self { path, file };
-        writer.write(&Event { wall_time: wall_time(), file_version: Some("brain.Event:2".to_owned()), ..Event::default() })?;
+        writer.write(Event { file_version: Some("brain.Event:2".to_owned()), ..Event::default() })?;
         Ok(writer)
     }
 
@@ -65,7 +65,7 @@ impl EventWriter {
     pub fn resume(folder: impl AsRef<Path>, step: u64) -> Result<Self, Error> {
         let mut writer = Self::create(folder)?;
         let session_log = Some(SessionLog { status: SessionLog::START });
-        writer.write(&Event { wall_time: wall_time(), step: step as i64, session_log, ..Event::default() })?;
+        writer.write(Event { step: step as i64, session_log, ..Event::default() })?;
         Ok(writer)
     }
 
@@ -118,12 +118,14 @@ impl EventWriter {
 
     fn add(&mut self, step: u64, value: Value) -> Result<(), Error> {
         let summary = Some(Summary { value: vec![value] });
-        self.write(&Event { wall_time: wall_time(), step: step as i64, summary, ..Event::default() })
+        self.write(Event { step: step as i64, summary, ..Event::default() })
     }
 
     /// Writes a record with one write, so that all records are whole for readers and after a kill, except possibly the last.
-    fn write(&mut self, event: &Event) -> Result<(), Error> {
-        let written = self.file.write_all(&record::framed(event));
+    fn write(&mut self, event: Event) -> Result<(), Error> {
+        // Seconds since 1970; 0 if the clock is before that.
+        let wall_time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
+        let written = self.file.write_all(&record::framed(&Event { wall_time, ..event }));
         written.map_err(|cause| Error::Io { path: self.path.clone(), action: "write an event to the file", cause })
     }
 }
@@ -143,9 +145,4 @@ fn new_file(folder: &Path) -> Result<(PathBuf, File), Error> {
             Err(cause) => return Err(Error::Io { path, action: "create the event file", cause }),
         }
     }
-}
-
-/// Seconds since 1970; 0 if the clock is before that.
-fn wall_time() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
 }

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use brisk_metrics::Scored;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, from_value, json};
 
 use crate::closing_table::{seconds, thousands};
 use crate::error::Error;
@@ -245,29 +245,23 @@ impl FromStr for RunHistory {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        serde_json::from_str(text).ok().and_then(|history| parsed(&history)).ok_or(Error::History)
+        serde_json::from_str(text).ok().and_then(parsed).ok_or(Error::History)
     }
 }
 
-fn parsed(history: &Value) -> Option<RunHistory> {
-    let whole = |value: &Value| usize::try_from(value.as_u64()?).ok();
+fn parsed(mut history: Map<String, Value>) -> Option<RunHistory> {
     let number = |value: &Value| value.as_f64().or_else(|| value.as_str()?.parse().ok());
-    let value = |value: &Value| Some((value.get(0)?.as_str()?.to_owned(), number(value.get(1)?)?));
-    let validation = |of: &Value| {
-        let values = of.get(2)?.as_array()?.iter().map(value).collect::<Option<_>>()?;
-        Some(EpochMetrics { epoch: whole(of.get(0)?)?, batch: whole(of.get(1)?)?, values })
+    let validation = |(epoch, batch, values): (usize, usize, Vec<(String, Value)>)| {
+        let values = values.into_iter().map(|(name, value)| Some((name, number(&value)?))).collect::<Option<_>>()?;
+        Some(EpochMetrics { epoch, batch, values })
     };
-    let best = match history.get("best")? {
-        Value::Null => None,
-        best => Some((whole(best.get(0)?)?, whole(best.get(1)?)?)),
-    };
-    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let validations: Vec<_> = from_value(history.remove("validations")?).ok()?;
     Some(RunHistory {
-        first_batch: whole(history.get("first_batch")?)?,
-        validations: history.get("validations")?.as_array()?.iter().map(validation).collect::<Option<_>>()?,
-        best,
+        first_batch: from_value(history.remove("first_batch")?).ok()?,
+        validations: validations.into_iter().map(validation).collect::<Option<_>>()?,
+        best: from_value(history.remove("best")?).ok()?,
         // Earlier versions did not keep them.
-        warnings: history.get("warnings").map_or(Some(Vec::new()), |all| all.as_array()?.iter().map(text).collect())?,
+        warnings: history.remove("warnings").map_or(Some(Vec::new()), |all| from_value(all).ok())?,
         seconds: number(history.get("seconds")?)?,
         ..RunHistory::default()
     })

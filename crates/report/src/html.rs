@@ -17,6 +17,17 @@ pub(crate) fn escaped(text: &str) -> String {
     escaped
 }
 
+/// Text at a point of an SVG.
+pub(crate) fn text(class: &str, [x, y]: [f64; 2], anchor: &str, text: &str) -> String {
+    format!("<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>", escaped(text))
+}
+
+/// The name of a vertical axis, which is read from below.
+pub(crate) fn turned_text([x, y]: [f64; 2], text: &str) -> String {
+    let turn = format!("transform=\"rotate(-90 {x:.1} {y:.1})\"");
+    format!("<text class=\"label\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\" {turn}>{}</text>", escaped(text))
+}
+
 /// `text` cut to at most `n` characters.
 pub(crate) fn shortened(text: &str, n: usize) -> String {
     if text.chars().count() <= n {

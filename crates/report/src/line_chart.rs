@@ -1,5 +1,5 @@
 use crate::axis::{Axis, Frame, Scale};
-use crate::html::escaped;
+use crate::html::{escaped, text};
 use crate::number::number;
 
 /// Lines over a common axis.
@@ -13,26 +13,10 @@ pub struct LineChart {
     y_range: Option<[f64; 2]>,
     x_scale: Scale,
     y_scale: Scale,
-    diagonal: Diagonal,
+    has_diagonal: bool,
     mark: Option<(f64, String)>,
-    pub(crate) size: Size,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Diagonal {
-    #[default]
-    None,
-    Drawn,
-}
-
-/// How much room a chart takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Size {
-    /// Half of the page's width.
-    #[default]
-    Half,
-    /// A third of it, for charts that are nearly square.
-    Third,
+    /// Whether it takes a third of the page's width, not half of it.
+    pub(crate) is_square: bool,
 }
 
 /// One line of a [`LineChart`].
@@ -117,7 +101,7 @@ impl LineChart {
     /// Draws the diagonal, where curves lie if predictions are random.
     #[must_use]
     pub fn diagonal(mut self) -> Self {
-        self.diagonal = Diagonal::Drawn;
+        self.has_diagonal = true;
         self
     }
 
@@ -131,7 +115,7 @@ impl LineChart {
     /// A chart that is nearly square.
     #[must_use]
     pub fn square(mut self) -> Self {
-        self.size = Size::Third;
+        self.is_square = true;
         self
     }
 
@@ -147,18 +131,15 @@ impl LineChart {
         let y = Axis::over(points().map(|[_, y]| y), self.y_range, self.y_scale);
         let frame = Frame::new(x, if self.y_range.is_some() { y } else { y.padded() }, width, height);
         let mut svg = frame.open(&self.title, &self.x_label, &self.y_label);
-        if self.diagonal == Diagonal::Drawn {
-            let (left, bottom, right, top) = (frame.left(), frame.bottom(), frame.right(), frame.top());
-            svg += &format!("<path class=\"diagonal\" d=\"M{left} {bottom:.1}L{right:.1} {top}\"/>");
+        if self.has_diagonal {
+            svg += &frame.diagonal();
         }
-        if let Some((at, text)) = &self.mark
-            && let Some(at) = frame.x.at(*at)
+        if let Some((at, note)) = &self.mark
+            && let Some(x) = frame.x_of(*at)
         {
-            let x = frame.left() + at * (frame.right() - frame.left());
-            let (anchor, shift) = if at > 0.7 { ("end", -6.0) } else { ("start", 6.0) };
+            let (anchor, shift) = if frame.x.at(*at) > Some(0.7) { ("end", -6.0) } else { ("start", 6.0) };
             svg += &format!("<path class=\"mark\" d=\"M{x:.1} {}V{:.1}\"/>", frame.top(), frame.bottom());
-            let place = format!("x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\"", x + shift, frame.top() + 10.0);
-            svg += &format!("<text class=\"note\" {place}>{}</text>", escaped(text));
+            svg += &text("note", [x + shift, frame.top() + 10.0], anchor, note);
         }
         // Reference lines are drawn first, below the others.
         let mut order: Vec<usize> = (0..self.series.len()).collect();
@@ -217,8 +198,7 @@ impl LineChart {
         let band = (frame.right() - frame.left()) / shown.len().max(1) as f64;
         let mut svg = String::new();
         for [x, _] in shown {
-            let Some(at) = frame.x.at(x) else { continue };
-            let middle = frame.left() + at * (frame.right() - frame.left());
+            let Some(middle) = frame.x_of(x) else { continue };
             let (top, height) = (frame.top(), frame.bottom() - frame.top());
             let values = series.iter().filter_map(|(name, points)| {
                 let nearest = points.iter().min_by(|a, b| (a[0] - x).abs().total_cmp(&(b[0] - x).abs()))?;

@@ -1,5 +1,5 @@
 use crate::axis::open_svg;
-use crate::html::{escaped, shortened};
+use crate::html::{escaped, shortened, text, turned_text};
 use crate::number::number;
 
 /// A confusion matrix: rows are the actual classes, columns the predicted ones, and colours the shares of a row.
@@ -37,25 +37,14 @@ impl MatrixChart {
         let height = top + row * n as f64 + 12.0;
         let mut svg = open_svg(&self.title, width, height);
         let middle = left + cell * n as f64 / 2.0;
-        svg += &format!("<text class=\"label\" x=\"{middle:.1}\" y=\"12\" text-anchor=\"middle\">predicted</text>");
-        let y = top + row * n as f64 / 2.0;
-        let x = left - 104.0;
-        let turn = format!("transform=\"rotate(-90 {x:.1} {y:.1})\"");
-        svg += &format!("<text class=\"label\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\" {turn}>actual</text>");
+        svg += &text("label", [middle, 12.0], "middle", "predicted");
+        svg += &turned_text([left - 104.0, top + row * n as f64 / 2.0], "actual");
         let has_names = row >= 12.0;
         let n_chars = ((cell / 7.5) as usize).max(1);
         for (class, name) in self.names.iter().enumerate().filter(|_| has_names) {
             let (x, y) = (left + cell * (class as f64 + 0.5), top + row * (class as f64 + 0.5) + 4.0);
-            svg += &format!(
-                "<text class=\"tick\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-                top - 8.0,
-                escaped(&shortened(name, n_chars))
-            );
-            svg += &format!(
-                "<text class=\"tick\" x=\"{:.1}\" y=\"{y:.1}\" text-anchor=\"end\">{}</text>",
-                left - 8.0,
-                escaped(&shortened(name, 13))
-            );
+            svg += &text("tick", [x, top - 8.0], "middle", &shortened(name, n_chars));
+            svg += &text("tick", [left - 8.0, y], "end", &shortened(name, 13));
         }
         for (actual, counts) in self.values.chunks(n).enumerate() {
             let total: f64 = counts.iter().sum();
@@ -75,11 +64,10 @@ impl MatrixChart {
                     (cell - 2.0).max(0.5),
                     (row - 2.0).max(0.5),
                 );
-                let text = number(count);
-                if cell >= 8.0 * text.chars().count() as f64 + 4.0 && row >= 18.0 && count > 0.0 {
+                let shown = number(count);
+                if cell >= 8.0 * shown.chars().count() as f64 + 4.0 && row >= 18.0 && count > 0.0 {
                     let class = if share > 0.5 { "count on" } else { "count" };
-                    let (x, y) = (x + cell / 2.0, y + row / 2.0 + 4.0);
-                    svg += &format!("<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">{text}</text>");
+                    svg += &text(class, [x + cell / 2.0, y + row / 2.0 + 4.0], "middle", &shown);
                 }
                 svg += "</g>";
             }

@@ -67,16 +67,14 @@ impl MetricsLog {
     pub fn append(&mut self, row: &[(&str, f64)]) -> Result<(), Error> {
         let is_first = self.columns.is_empty();
         let names: Vec<&str> = row.iter().map(|(name, _)| *name).collect();
+        let path = || self.csv.path.clone();
         if is_first && row.is_empty() {
-            return Err(Error::NoColumns { path: self.csv.path.clone() });
+            return Err(Error::NoColumns { path: path() });
         } else if is_first && let Some(name) = unusable(&names) {
-            return Err(Error::ColumnName { path: self.csv.path.clone(), found: name.to_owned() });
+            return Err(Error::ColumnName { path: path(), found: name.to_owned() });
         } else if !is_first && self.columns != names {
-            return Err(Error::LogColumns {
-                path: self.csv.path.clone(),
-                expected: self.columns.clone(),
-                found: names.into_iter().map(str::to_owned).collect(),
-            });
+            let found = names.into_iter().map(str::to_owned).collect();
+            return Err(Error::LogColumns { path: path(), expected: self.columns.clone(), found });
         }
 
         let mut csv = String::new();

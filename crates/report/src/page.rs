@@ -1,7 +1,6 @@
 //! The page around the panels.
 
 use crate::html::escaped;
-use crate::line_chart::Size;
 use crate::panel::Panel;
 
 pub(crate) const STYLE: &str = include_str!("page.css");
@@ -59,7 +58,7 @@ fn render_section(section: &Section) -> String {
 /// not fill a row become halves.
 fn widths(panels: &[Panel]) -> Vec<f64> {
     let wanted = |panel: &Panel| match panel {
-        Panel::Lines(chart) if chart.size == Size::Third => THIRD,
+        Panel::Lines(chart) if chart.is_square => THIRD,
         Panel::Bars(_) | Panel::Images(_) => FULL,
         Panel::Matrix(chart) if chart.is_wide() => FULL,
         _ => HALF,

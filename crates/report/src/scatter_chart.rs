@@ -32,8 +32,7 @@ impl ScatterChart {
         let axis = Axis::over(self.points.iter().flatten().copied(), None, Scale::Linear).padded();
         let frame = Frame::new(axis, axis, width, height);
         let mut svg = frame.open(&self.title, &self.x_label, &self.y_label);
-        let (left, bottom, right, top) = (frame.left(), frame.bottom(), frame.right(), frame.top());
-        svg += &format!("<path class=\"diagonal\" d=\"M{left} {bottom:.1}L{right:.1} {top}\"/>");
+        svg += &frame.diagonal();
         for &point in &self.points {
             let Some([x, y]) = frame.place(point) else { continue };
             let [from, to] = point.map(number);

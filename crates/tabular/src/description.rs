@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::calibration::{Calibration, ClassCalibration};
 use crate::importance::Importance;
 use crate::intervals::Intervals;
-use crate::network::Network;
+use crate::network::{Member, Network};
 use crate::preprocessing::Preprocessing;
 use crate::reading::Reading;
 use crate::scale::ColumnScale;
@@ -103,19 +103,12 @@ impl Description {
     fn check_network(&self, network: &Network) -> Result<(), String> {
         let sizes = match network {
             Network::Ensemble { members } => {
-                require((1..=MAX_MEMBERS).contains(&members.len()), "network.members", "a list of 1 to 1024 networks")?;
-                let is_weight = |weight: f32| weight > 0.0 && weight <= 1.0;
-                require(
-                    members.iter().all(|member| is_weight(member.weight)),
-                    "network.members",
-                    "networks with weights up to 1",
-                )?;
-                let is_one = |network: &Network| !matches!(network, Network::Ensemble { .. });
-                require(
-                    members.iter().all(|member| is_one(&member.network)),
-                    "network.members",
-                    "networks that are no ensembles",
-                )?;
+                let place = "network.members";
+                require((1..=MAX_MEMBERS).contains(&members.len()), place, "a list of 1 to 1024 networks")?;
+                let is_share = |member: &Member| member.weight > 0.0 && member.weight <= 1.0;
+                require(members.iter().all(is_share), place, "networks with weights up to 1")?;
+                let is_one = |member: &Member| !matches!(member.network, Network::Ensemble { .. });
+                require(members.iter().all(is_one), place, "networks that are no ensembles")?;
                 return members.iter().try_for_each(|member| self.check_network(&member.network));
             }
             Network::Mlp { hidden } => hidden.clone(),

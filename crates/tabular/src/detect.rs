@@ -170,13 +170,13 @@ impl TabularModel {
             check_used(has_names || !is_set, path, option, format.description())?;
         }
         if !has_names {
-            let (table, _) = import_to_memory(path, &ImportOptions::default(), &mut |_| progress())?;
+            let (table, _) = import_to_memory(path, &ImportOptions::default(), &mut progress)?;
             return detected(table, options, Plan::default(), &Source::Rows);
         }
         let survey = match format {
             Format::Csv => {
                 let columns = ColumnOptions { keep_index: options.keep_index, ..ColumnOptions::default() };
-                let csv = options.text.apply(ImportOptions::with_columns(&columns)).csv;
+                let csv = options.text.import(columns).csv;
                 let survey = survey_csv_with_progress(path, &csv, |_| progress())?;
                 let is_found = |word: &String| {
                     survey.columns.iter().any(|column| column.found_missing_values().any(|found| found == word.trim()))
@@ -187,9 +187,8 @@ impl TabularModel {
             _ => survey_typed(path, options.drop.as_slice(), options.keep_index, &options.text, &mut progress)?,
         };
         let mut plan = Plan::new(path, &survey, options, if format == Format::Csv { "line" } else { "row" })?;
-        let columns = ColumnOptions { missing_values: options.text.missing_values.clone(), ..plan.columns.clone() };
-        let import = options.text.apply(ImportOptions::with_columns(&columns));
-        let (table, report) = import_to_memory(path, &import, &mut |_| progress())?;
+        let import = options.text.import(plan.columns.clone());
+        let (table, report) = import_to_memory(path, &import, &mut progress)?;
         if let (Some(column), Some(weights)) = (&options.weight, table.weights())
             && weights.iter().all(|&weight| weight == 0.0)
         {
@@ -401,18 +400,17 @@ impl Plan {
         let find = |name: &String, role: &'static str| {
             ColumnRef::Word(name.clone()).find(&names, role).map_err(|reason| reason.at(path))
         };
-        let others = options.other_targets.iter().map(|name| find(name, "target"));
-        let dropped = options.drop.iter().map(|name| find(name, "columns to drop"));
-        let dropped = others.chain(dropped).collect::<Result<Vec<_>, _>>()?;
+        let find_all = |names: &[String], role| names.iter().map(|name| find(name, role)).collect::<Result<Vec<_>, _>>();
+        let find_any = |name: &Option<String>, role| name.as_ref().map(|name| find(name, role)).transpose();
+        let others = find_all(&options.other_targets, "target")?;
+        let dropped = [others, find_all(&options.drop, "columns to drop")?].concat();
         let target = match &options.target {
             Some(target) => find(target, "target")?,
             None => guessed_target(path, survey, &dropped)?,
         };
-        let categorical =
-            options.categorical.iter().map(|name| find(name, "categorical columns")).collect::<Result<Vec<_>, _>>()?;
-        let group = options.group.as_ref().map(|name| find(name, "group")).transpose()?;
-        let time = options.time.as_ref().map(|name| find(name, "time")).transpose()?;
-        let weight = options.weight.as_ref().map(|name| find(name, "weight")).transpose()?;
+        let categorical = find_all(&options.categorical, "categorical columns")?;
+        let (group, time) = (find_any(&options.group, "group")?, find_any(&options.time, "time")?);
+        let weight = find_any(&options.weight, "weight")?;
         let is_used = |col: &usize| *col == target || Some(*col) == weight;
         let n_unlabelled = surveyed[target].n_missing;
         let both = categorical.iter().find(|col| is_used(col) || dropped.contains(col) || group == Some(**col));
@@ -445,6 +443,7 @@ impl Plan {
             if index.contains(name) {
                 continue;
             }
+            check_cells(path, survey, counted, false)?;
             match Use::of(survey, &mut warnings) {
                 Use::Number => features.push(name.as_str().into()),
                 Use::Category => text.push(name.as_str().into()),
@@ -453,7 +452,6 @@ impl Plan {
                     decoded.push((name.clone(), decoding));
                 }
                 Use::LeftOut => {}
-                Use::Refused { expected } => return Err(odd(path, survey, expected, counted, false)),
             }
         }
         let used = surveyed.iter().enumerate().filter(|(col, _)| !dropped.contains(col) && !categorical.contains(col));
@@ -494,7 +492,6 @@ enum Use {
     Category,
     Decoded(Decoding),
     LeftOut,
-    Refused { expected: &'static str },
 }
 
 impl Use {
@@ -513,9 +510,6 @@ impl Use {
                 if can_be_shifted { Self::Decoded(Decoding::Number) } else { Self::Number }
             }
             ColumnKind::Dates if n_distinct <= MAX_DECODED => Self::Decoded(Decoding::Date),
-            ColumnKind::AlmostNumbers { .. } => Self::Refused { expected: "numbers" },
-            ColumnKind::MarkedNumbers => Self::Refused { expected: "plain numbers" },
-            ColumnKind::AlmostDates => Self::Refused { expected: "dates" },
             ColumnKind::OtherDates => {
                 let example = survey.not_dates.first().map_or_else(String::new, |cell| cell.text.clone());
                 warnings.push(TabularWarning::OtherDates { column, example });
@@ -574,6 +568,9 @@ fn label_kind(
     warnings: &mut Vec<TabularWarning>,
 ) -> Result<(LabelKind, f64), Error> {
     let asks_for_classes = matches!(task, Some(TargetKind::Classes | TargetKind::Binary));
+    if !asks_for_classes {
+        check_cells(path, survey, counted, true)?;
+    }
     match survey.kind() {
         ColumnKind::Numbers | ColumnKind::Empty if is_precise(survey) => Ok((LabelKind::Number, 0.0)),
         ColumnKind::Numbers => {
@@ -585,9 +582,6 @@ fn label_kind(
             warnings.extend(rounded(survey, can_be_shifted));
             Ok((LabelKind::Number, if can_be_shifted { middle(survey.min, survey.max) } else { 0.0 }))
         }
-        ColumnKind::AlmostNumbers { .. } if !asks_for_classes => Err(odd(path, survey, "numbers", counted, true)),
-        ColumnKind::MarkedNumbers if !asks_for_classes => Err(odd(path, survey, "plain numbers", counted, true)),
-        ColumnKind::AlmostDates if !asks_for_classes => Err(odd(path, survey, "dates", counted, true)),
         ColumnKind::Dates | ColumnKind::OtherDates if !asks_for_classes => {
             let (target, found) = (survey.name.clone(), "dates".to_owned());
             Err(Error::TargetKind { target, kind: TargetKind::Number, found })
@@ -596,8 +590,14 @@ fn label_kind(
     }
 }
 
-fn odd(path: &Path, survey: &ColumnSurvey, expected: &'static str, counted: &'static str, is_target: bool) -> Error {
-    let are_dates = expected == "dates";
+/// Refuses a column that is neither numbers nor dates for sure, but nearly.
+fn check_cells(path: &Path, survey: &ColumnSurvey, counted: &'static str, is_target: bool) -> Result<(), Error> {
+    let (expected, are_dates) = match survey.kind() {
+        ColumnKind::AlmostNumbers { .. } => ("numbers", false),
+        ColumnKind::MarkedNumbers => ("plain numbers", false),
+        ColumnKind::AlmostDates => ("dates", true),
+        _ => return Ok(()),
+    };
     let odd = OddCells {
         path: path.to_owned(),
         column: survey.name.clone(),
@@ -609,7 +609,7 @@ fn odd(path: &Path, survey: &ColumnSurvey, expected: &'static str, counted: &'st
         thousands: survey.thousands().is_some(),
         is_target,
     };
-    Error::OddCells(Box::new(odd))
+    Err(Error::OddCells(Box::new(odd)))
 }
 
 fn guessed_target(path: &Path, survey: &Surveyed, dropped: &[usize]) -> Result<usize, Error> {

@@ -15,7 +15,7 @@ use crate::recipe::Recipe;
 use crate::target::Target;
 use crate::threshold::ThresholdMetric;
 use crate::validated::Validated;
-use crate::weights::{ClassWeights, Reweighted, WeightedTask, loss_weights, weights_of};
+use crate::weights::{ClassWeights, Reweighted, WeightedTask, labelled, loss_weights};
 
 /// Trains a model by recipes: one network each, of which the model keeps those that predict validation rows best together, and
 /// calibrates it.
@@ -155,9 +155,7 @@ impl<'a> Fitting<'a> {
         self.threshold.map_or(Ok(()), |_| target.check_two_classes())?;
         self.intervals.map_or(Ok(()), |coverage| intervals::check(coverage).and_then(|()| target.check_number(intervals::NAME)))
     }
-}
 
-impl Fitting<'_> {
     /// Trains the networks for each of these sets of training and validation rows. The model is the mean over the sets of the
     /// same selection of networks: the one whose predictions of the validation rows of all sets are best.
     ///
@@ -193,7 +191,7 @@ impl Fitting<'_> {
 
         let shares = Self::select(kept, sets, n_networks, target)?;
         let in_training = Validated::of_all(kept.iter().map(|set| &set.in_training));
-        let constant = target.constant_of(&in_training.labels, in_training.weights.as_deref());
+        let constant = target.constant_of(&in_training);
         let classes = self.class_weights.of(target, &in_training.labels, in_training.weights.as_deref())?;
         let calibrated = |shares: &[f32]| -> Result<_, Error> {
             let (mut model, of_sets, validated) = Self::mean_over(kept, sets, shares)?;
@@ -213,7 +211,7 @@ impl Fitting<'_> {
         // What the model of each set is worth on its validation rows.
         let (mut fold_scores, mut importances) = (Vec::new(), Vec::new());
         for (i, (own, (_, valid))) in of_sets.iter_mut().zip(sets).enumerate() {
-            own.set_calibration(model.calibration().cloned());
+            own.calibration = model.calibration.clone();
             if sets.len() > 1 {
                 fold_scores.push(own.evaluate(*valid)?);
             }
@@ -222,7 +220,7 @@ impl Fitting<'_> {
                 importances.extend(own.measure_importance(device, *valid, &options)?.cloned());
             }
         }
-        model.set_importance(Importance::mean_of(&importances).filter(|_| importances.len() == sets.len()));
+        model.importance = Importance::mean_of(&importances).filter(|_| importances.len() == sets.len());
         let share =
             |set: usize, network: usize| shares.get(network).filter(|_| set < n_kept).map_or(0.0, |of| of / n_kept as f32);
         let of_set = |(set, networks): (usize, &Networks)| (0..networks.reports.len()).map(move |network| (set, network));
@@ -258,18 +256,15 @@ impl Fitting<'_> {
         first_network: usize,
     ) -> Result<Networks, Error> {
         let started = Instant::now();
-        let labels = target.task().labels();
-        let in_training =
-            Validated { outputs: Vec::new(), labels: labels.read("train", train)?, weights: weights_of("train", train)? };
+        let in_training = labelled(target, "train", train)?;
         let classes = self.class_weights.of(target, &in_training.labels, in_training.weights.as_deref())?;
-        let valid_labels = labels.read("valid", valid)?;
-        let of_valid = loss_weights(&valid_labels, weights_of("valid", valid)?, classes.as_deref());
+        let mut in_loss = labelled(target, "valid", valid)?;
+        in_loss.weights = loss_weights(&in_loss.labels, in_loss.weights, classes.as_deref());
         // The trainer does not weigh validation rows; the metrics of the task do.
-        let task = WeightedTask { task: target.task(), weights: of_valid.clone().map(Into::into) };
+        let task = WeightedTask { task: target.task(), weights: in_loss.weights.clone().map(Into::into) };
         let of_train = loss_weights(&in_training.labels, in_training.weights.clone(), classes.as_deref());
         let train = &Reweighted { rows: train, weights: of_train };
         let valid = &Reweighted { rows: valid, weights: None };
-        let in_loss = Validated { outputs: Vec::new(), labels: valid_labels, weights: of_valid };
         let mut networks = Networks { models: Vec::new(), reports: Vec::new(), in_training, in_loss };
         for (i, recipe) in self.recipes.iter().enumerate() {
             let elapsed = started.elapsed();

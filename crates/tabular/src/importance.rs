@@ -1,4 +1,4 @@
-use brisk_loader::{RowBuffers, RowSelection, RowSource, Shuffle};
+use brisk_loader::{Chunk, Layout, RowMemory, RowSelection, RowSource, Shuffle};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, failed};
@@ -79,12 +79,8 @@ impl ImportanceOptions {
 
 /// Rows that columns are permuted in.
 pub(super) struct Sample {
-    features: Vec<f32>,
-    categories: Vec<u32>,
-    pub(super) labels: Vec<f32>,
-    pub(super) weights: Option<Vec<f32>>,
-    n_cols: usize,
-    n_categories: usize,
+    memory: RowMemory<f32>,
+    layout: Layout,
     n_repeats: usize,
     seed: u64,
 }
@@ -101,18 +97,17 @@ impl Sample {
         let order = Shuffle::new(layout.n_rows as u32, options.seed, 0);
         let mut chosen: Vec<u32> = (0..n as u32).map(|position| order.row(position)).collect();
         chosen.sort_unstable();
-        let (n_cols, n_categories) = (layout.n_cols, layout.n_categories);
-        let (mut features, mut labels) = (vec![0.0; n * n_cols], vec![0.0; n * layout.n_labels]);
-        let (mut categories, mut weights) = (vec![0; n * n_categories], vec![0.0; if layout.has_weights { n } else { 0 }]);
-        let into = RowBuffers {
-            features: Some(&mut features),
-            labels: Some(&mut labels),
-            categories: Some(&mut categories),
-            weights: Some(&mut weights),
-        };
-        rows.gather(RowSelection::Numbers(&chosen), into).map_err(failed("valid"))?;
-        let weights = layout.has_weights.then_some(weights);
-        Ok(Some(Self { features, categories, labels, weights, n_cols, n_categories, n_repeats, seed: options.seed }))
+        let mut memory = RowMemory::new(layout, n);
+        rows.gather(RowSelection::Numbers(&chosen), memory.buffers(n)).map_err(failed("valid"))?;
+        Ok(Some(Self { memory, layout: Layout { n_rows: n, ..layout }, n_repeats, seed: options.seed }))
+    }
+
+    pub(super) fn rows(&self) -> Chunk<'_, f32> {
+        self.memory.chunk(0, self.layout.n_rows)
+    }
+
+    pub(super) fn weights(&self) -> Option<&[f32]> {
+        self.layout.has_weights.then_some(self.rows().weights)
     }
 
     /// The importance of each column by a score of features and categories; `None` if a score is not finite.
@@ -123,7 +118,8 @@ impl Sample {
         constant: f64,
         mut score: impl FnMut(&[f32], &[u32]) -> Result<f64, Error>,
     ) -> Result<Option<Importance>, Error> {
-        let base = score(&self.features, &self.categories)?;
+        let Chunk { features, categories, .. } = self.rows();
+        let base = score(features, categories)?;
         let mut columns = Vec::new();
         for (nth, column) in preprocessing.uses().into_iter().enumerate() {
             let mut differences = Vec::new();
@@ -139,21 +135,23 @@ impl Sample {
             return Ok(None);
         }
         columns.sort_by(|a, b| b.mean.total_cmp(&a.mean));
-        let (n_rows, n_repeats) = (self.labels.len(), self.n_repeats);
+        let (n_rows, n_repeats) = (self.layout.n_rows, self.n_repeats);
         Ok(Some(Importance { score: name.to_owned(), base, constant, n_rows, n_repeats, columns }))
     }
 
     /// The features and categories with those of one column permuted among the rows, the same way for all of them.
     fn permuted(&self, column: &ColumnUse, nth: usize) -> (Vec<f32>, Vec<u32>) {
-        let order = Shuffle::new(self.labels.len() as u32, self.seed, nth as u32);
-        let (mut features, mut categories) = (self.features.clone(), self.categories.clone());
-        for (row, position) in (0..self.labels.len()).zip(0..) {
+        let Layout { n_rows, n_cols, n_categories, .. } = self.layout;
+        let order = Shuffle::new(n_rows as u32, self.seed, nth as u32);
+        let rows = self.rows();
+        let (mut features, mut categories) = (rows.features.to_vec(), rows.categories.to_vec());
+        for (row, position) in (0..n_rows).zip(0..) {
             let from = order.row(position) as usize;
             for col in &column.features {
-                features[row * self.n_cols + col] = self.features[from * self.n_cols + col];
+                features[row * n_cols + col] = rows.features[from * n_cols + col];
             }
             if let Some(col) = column.category {
-                categories[row * self.n_categories + col] = self.categories[from * self.n_categories + col];
+                categories[row * n_categories + col] = rows.categories[from * n_categories + col];
             }
         }
         (features, categories)

@@ -73,10 +73,8 @@ impl Intervals {
     pub(super) fn fit(target: &Target, coverage: f64, rows: &Validated) -> Result<Self, Error> {
         check(coverage)?;
         let offset = target.offset();
-        let weights = rows.weights.as_deref();
         let of_row = |(row, (&prediction, &label)): (usize, (&f32, &f32))| {
-            let distance = distance(target, f64::from(prediction) + offset, f64::from(label) + offset);
-            (distance, weights.map_or(1.0, |weights| f64::from(weights[row])))
+            (distance(target, f64::from(prediction) + offset, f64::from(label) + offset), rows.weight(row))
         };
         let mut distances: Vec<(f64, f64)> = rows.outputs.iter().zip(&rows.labels).enumerate().map(of_row).collect();
         distances.retain(|(_, weight)| *weight > 0.0);

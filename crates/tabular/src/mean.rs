@@ -27,6 +27,47 @@ pub(super) fn mean_and_deviation(numbers: &[f64]) -> [f64; 2] {
     [mean, (numbers.iter().map(|number| (number - mean).powi(2)).sum::<f64>() / n).sqrt()]
 }
 
+/// Count, extremes, mean and sum of squared deviations of the numbers that are not missing, by Welford's update.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moments {
+    pub(super) n: f64,
+    pub(super) mean: f64,
+    squares: f64,
+    pub(super) min: f32,
+    pub(super) max: f32,
+}
+
+impl Default for Moments {
+    fn default() -> Self {
+        Self { n: 0.0, mean: 0.0, squares: 0.0, min: f32::INFINITY, max: f32::NEG_INFINITY }
+    }
+}
+
+impl Moments {
+    pub(super) fn of(values: impl Iterator<Item = f32>) -> Self {
+        let mut moments = Self::default();
+        values.for_each(|value| moments.add(value));
+        moments
+    }
+
+    pub(super) fn add(&mut self, value: f32) {
+        if value.is_nan() {
+            return;
+        }
+        (self.min, self.max) = (self.min.min(value), self.max.max(value));
+        let value = f64::from(value);
+        self.n += 1.0;
+        let off = value - self.mean;
+        self.mean += off / self.n;
+        self.squares += off * (value - self.mean);
+    }
+
+    /// The standard deviation of the population.
+    pub(super) fn std(&self) -> f64 {
+        (self.squares / self.n.max(1.0)).sqrt()
+    }
+}
+
 /// How many rows of equal weight have means that are as uncertain as that of `n_rows` rows: Kish's effective sample size.
 pub(super) fn n_effective(n_rows: usize, weights: Option<&[f32]>) -> f64 {
     let Some(weights) = weights else { return n_rows as f64 };

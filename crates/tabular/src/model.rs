@@ -24,7 +24,7 @@ use crate::target::Target;
 use crate::text_options::TextOptions;
 use crate::threshold::{Threshold, ThresholdMetric};
 use crate::validated::Validated;
-use crate::weights::{WeightedTask, weights_of};
+use crate::weights::{WeightedTask, labelled};
 
 /// A network for a table, with everything needed to predict rows by it: how columns are preprocessed, the target, and the
 /// network's sizes.
@@ -35,14 +35,14 @@ use crate::weights::{WeightedTask, weights_of};
 pub struct TabularModel {
     preprocessing: Preprocessing,
     target: Target,
-    calibration: Option<Calibration>,
+    pub(super) calibration: Option<Calibration>,
     threshold: Option<Threshold>,
     intervals: Option<Intervals>,
     network: Network,
     model: Model<Box<dyn Module>>,
     scores: Vec<(String, f64)>,
     text: TextOptions,
-    importance: Option<Importance>,
+    pub(super) importance: Option<Importance>,
 }
 
 pub(super) const DESCRIPTION: &str = "model.json";
@@ -105,15 +105,21 @@ impl TabularModel {
             [no, yes] => vec![(yes.ln() - no.ln()) as f32],
             _ => constant.iter().map(|share| share.ln() as f32).collect(),
         };
-        self.check_rows("test", rows)?;
-        let (mut labels, weights) = (self.task().labels().read("test", rows)?, weights_of("test", rows)?);
-        self.target.restore(&mut labels);
-        self.scores_of(Validated { outputs: output.repeat(labels.len()), labels, weights })
+        let mut rows = self.labelled("test", rows)?;
+        self.target.restore(&mut rows.labels);
+        rows.outputs = output.repeat(rows.labels.len());
+        self.scores_of(rows)
     }
 
     /// Checks that rows are those of [`rows`](Self::rows).
     fn check_rows<S: RowSource>(&self, set: &'static str, rows: &S) -> Result<(), Error> {
         self.preprocessing.check_rows(&self.target, set, rows)
+    }
+
+    /// The labels and weights of such rows, without outputs.
+    fn labelled<S: RowSource>(&self, set: &'static str, rows: &S) -> Result<Validated, Error> {
+        self.check_rows(set, rows)?;
+        labelled(&self.target, set, rows)
     }
 
     /// The metrics of [predictions](Self::predicted).
@@ -124,9 +130,8 @@ impl TabularModel {
 
     /// The outputs for rows, which are not calibrated.
     pub(super) fn validated<S: RowSource<Feature = f32>>(&self, set: &'static str, rows: &S) -> Result<Validated, Error> {
-        self.check_rows(set, rows)?;
-        let (labels, weights) = (self.task().labels().read(set, rows)?, weights_of(set, rows)?);
-        Ok(Validated { outputs: self.model.predict(rows)?, labels, weights })
+        let labelled = self.labelled(set, rows)?;
+        Ok(Validated { outputs: self.model.predict(rows)?, ..labelled })
     }
 
     /// Calibrated predictions of rows: logits, or numbers in the units of the labels.
@@ -149,9 +154,7 @@ impl TabularModel {
 
     /// The best constant prediction of rows: the [share of each class, or the mean](Target::constant_of).
     pub(super) fn constant_of<S: RowSource>(&self, set: &'static str, rows: &S) -> Result<Vec<f64>, Error> {
-        self.check_rows(set, rows)?;
-        let (labels, weights) = (self.task().labels().read(set, rows)?, weights_of(set, rows)?);
-        Ok(self.target.constant_of(&labels, weights.as_deref()))
+        Ok(self.target.constant_of(&self.labelled(set, rows)?))
     }
 
     /// Fits the probabilities of classes, or numbers, to `valid`, rows that the network was not trained on, and returns the
@@ -231,11 +234,6 @@ impl TabularModel {
         self.threshold
     }
 
-    /// Calibrates predictions as those of another model.
-    pub(super) fn set_calibration(&mut self, calibration: Option<Calibration>) {
-        self.calibration = calibration;
-    }
-
     /// How predictions are calibrated, if they are.
     pub fn calibration(&self) -> Option<&Calibration> {
         self.calibration.as_ref()
@@ -290,7 +288,7 @@ impl TabularModel {
         self.importance = None;
         let Some(sample) = Sample::of(&self.preprocessing, valid, options)? else { return Ok(None) };
         let predictor = Predictor::new(device, &self.model, self.preprocessing.feature_names().len())?;
-        let (mut labels, weights) = (sample.labels.clone(), sample.weights.as_deref());
+        let (mut labels, weights) = (sample.rows().labels.to_vec(), sample.weights());
         self.target.restore(&mut labels);
         let score = |features: &[f32], categories: &[u32]| {
             let mut outputs = predictor.predict(features, categories)?;
@@ -300,10 +298,6 @@ impl TabularModel {
         let constant = self.target.constant_loss(&labels, weights);
         self.importance = sample.importance(&self.preprocessing, self.target.loss_name(), constant, score)?;
         Ok(self.importance.as_ref())
-    }
-
-    pub(super) fn set_importance(&mut self, importance: Option<Importance>) {
-        self.importance = importance;
     }
 
     /// The importance of each column, if it was [measured](Self::measure_importance).
@@ -454,10 +448,7 @@ impl TabularModel {
             scores: self.scores.iter().map(Score::of).collect(),
             importance: self.importance.clone(),
         };
-        let path = folder.join(DESCRIPTION);
-        let text = description.to_text();
-        let text = text.map_err(|error| Error::ModelFile { path: path.clone(), problem: error.to_string() })?;
-        Ok(write_atomically(&path, |file| file.write_all(text.as_bytes())).map_err(TrainError::from)?)
+        write(&folder.join(DESCRIPTION), description.to_text())
     }
 
     /// Reads a model from its folder.
@@ -478,16 +469,8 @@ impl TabularModel {
             }
         }
         let text = read(&path)?;
-        let damaged = |problem: String| -> Error { Error::ModelFile { path: path.clone(), problem } };
-        let value: Value = serde_json::from_slice(&text).map_err(|error| damaged(format!("is not JSON: {error}")))?;
-        if value["format"] != FORMAT {
-            let version = value["brisk_version"].as_str().unwrap_or("unknown").to_owned();
-            let found = match &value["format"] {
-                Value::Null => "unknown".to_owned(),
-                format => format.to_string(),
-            };
-            return Err(Error::ModelFormat { path, found, expected: FORMAT, version });
-        }
+        let value = parsed(&path, &text, FORMAT)?;
+        let damaged = |problem: String| Error::ModelFile { path: path.clone(), problem };
         let description = Description::of(&value).map_err(damaged)?;
         let parameter_bytes = read(&parameters)?;
         let (found, n_bytes) = (crc32fast::hash(&parameter_bytes), parameter_bytes.len());
@@ -514,6 +497,25 @@ impl TabularModel {
 
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     fs::read(path).map_err(|cause| TrainError::Io { path: path.to_owned(), action: "read", cause }.into())
+}
+
+/// The JSON of a file, which has this version of its format.
+pub(super) fn parsed(path: &Path, text: &[u8], expected: u64) -> Result<Value, Error> {
+    let damaged = |error| Error::ModelFile { path: path.to_owned(), problem: format!("is not JSON: {error}") };
+    let value: Value = serde_json::from_slice(text).map_err(damaged)?;
+    let found = match &value["format"] {
+        found if *found == expected => return Ok(value),
+        Value::Null => "unknown".to_owned(),
+        found => found.to_string(),
+    };
+    let version = value["brisk_version"].as_str().unwrap_or("unknown").to_owned();
+    Err(Error::ModelFormat { path: path.to_owned(), found, expected, version })
+}
+
+/// Writes a file of JSON.
+pub(super) fn write(path: &Path, text: serde_json::Result<String>) -> Result<(), Error> {
+    let text = text.map_err(|error| Error::ModelFile { path: path.to_owned(), problem: error.to_string() })?;
+    Ok(write_atomically(path, |file| file.write_all(text.as_bytes())).map_err(TrainError::from)?)
 }
 
 /// Removes a file, if it is there.

@@ -83,26 +83,20 @@ impl Network {
     /// A lower bound of the number of parameters that [`build`](Self::build) adds.
     pub(super) fn min_parameters(&self, n_inputs: usize, n_outputs: usize) -> u128 {
         let product = |a: usize, b: usize| a as u128 * b as u128;
+        let layers = |sizes: &[&[usize]]| -> u128 { sizes.concat().windows(2).map(|pair| product(pair[0], pair[1])).sum() };
+        let first = |numbers: &NumberEmbedding| n_inputs.saturating_mul(numbers.dim());
         match self {
-            Self::Mlp { hidden } => {
-                let sizes: Vec<usize> = [n_inputs].into_iter().chain(hidden.iter().copied()).chain([n_outputs]).collect();
-                sizes.windows(2).map(|pair| product(pair[0], pair[1])).sum()
-            }
+            Self::Mlp { hidden } => layers(&[&[n_inputs], hidden, &[n_outputs]]),
             &Self::ResidualMlp { width, hidden, n_blocks } => {
                 product(n_inputs, width) + n_blocks as u128 * 2 * product(width, hidden) + product(width, n_outputs)
             }
             Self::TabM { n_members, hidden, numbers, .. } => {
-                let first = n_inputs.saturating_mul(numbers.dim());
-                let sizes: Vec<usize> = std::iter::once(first).chain(hidden.iter().copied()).collect();
-                let shared = sizes.windows(2).map(|pair| product(pair[0], pair[1])).sum::<u128>();
-                let last = sizes.last().copied().unwrap_or(0);
-                shared + *n_members as u128 * (first as u128 + product(last, n_outputs))
+                let first = first(numbers);
+                let last = hidden.last().copied().unwrap_or(first);
+                layers(&[&[first], hidden]) + *n_members as u128 * (first as u128 + product(last, n_outputs))
             }
             Self::RealMlp { n_members, hidden, numbers, .. } => {
-                let first = n_inputs.saturating_mul(numbers.dim());
-                let sizes: Vec<usize> = std::iter::once(first).chain(hidden.iter().copied()).chain([n_outputs]).collect();
-                let of_member = sizes.windows(2).map(|pair| product(pair[0], pair[1])).sum::<u128>();
-                of_member.saturating_mul(*n_members as u128)
+                layers(&[&[first(numbers)], hidden, &[n_outputs]]).saturating_mul(*n_members as u128)
             }
             Self::Ensemble { members } => members.iter().map(|member| member.network.min_parameters(n_inputs, n_outputs)).sum(),
         }

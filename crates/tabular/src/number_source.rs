@@ -1,4 +1,4 @@
-use brisk_loader::{RowSource, for_each_chunk};
+use brisk_loader::{Layout, RowSource, for_each_chunk};
 use brisk_table::Dictionary;
 use brisk_train::FeedElement;
 
@@ -16,42 +16,36 @@ pub(super) enum NumberSource {
 }
 
 impl NumberSource {
-    /// The sources of numbers that are read from these columns of `rows`.
+    /// The sources of numbers that are read from these columns of `rows`, which are among `columns`.
     ///
     /// # Errors
-    /// [`Error::MissingColumns`], [`Error::ColumnKind`]; [`Error::Value`] for text that is not of the kind.
+    /// [`Error::ColumnKind`]; [`Error::Value`] for text that is not of the kind.
     pub(super) fn find_all<'a, S: RowSource<Feature: FeedElement>>(
         columns: &Columns,
         rows: &S,
         readings: impl Iterator<Item = (&'a str, Reading)>,
     ) -> Result<Vec<Self>, Error> {
-        let (mut sources, mut missing) = (Vec::new(), Vec::new());
-        for (name, reading) in readings {
-            let is_number = matches!(reading, Reading::Number | Reading::Offset { .. });
+        let source = |(name, reading): (&str, Reading)| {
+            let wrong_kind = |found, expected| Err(Error::ColumnKind { column: name.to_owned(), found, expected });
             if let Some(col) = columns.numbers.iter().position(|other| other == name) {
-                if !is_number {
-                    let (column, found, expected) = (name.to_owned(), "numbers", "dates");
-                    return Err(Error::ColumnKind { column, found, expected });
-                }
-                sources.push(Self::Feature { col, reading });
-            } else if let Some(category) = columns.categories.iter().position(|other| other.name() == name) {
-                if reading == Reading::Number {
-                    let (column, found, expected) = (name.to_owned(), "text", "numbers");
-                    return Err(Error::ColumnKind { column, found, expected });
-                }
-                let numbers = numbers(&columns.categories[category], reading);
-                if let Some(code) = (1..numbers.len()).find(|&code| numbers[code].is_nan()) {
-                    return Err(wrong_value(columns, rows, category, code, reading)?);
-                }
-                sources.push(Self::Codes { category, numbers });
-            } else if !missing.iter().any(|other| other == name) {
-                missing.push(name.to_owned());
+                return if reading.is_part_of_date() {
+                    wrong_kind("numbers", "dates")
+                } else {
+                    Ok(Self::Feature { col, reading })
+                };
             }
-        }
-        if !missing.is_empty() {
-            return Err(Error::MissingColumns { names: missing, found: columns.names() });
-        }
-        Ok(sources)
+            if reading == Reading::Number {
+                return wrong_kind("text", "numbers");
+            }
+            let category = columns.categories.iter().position(|other| other.name() == name);
+            let category = category.expect("the column is among those of the rows");
+            let numbers = numbers(&columns.categories[category], reading);
+            match (1..numbers.len()).find(|&code| numbers[code].is_nan()) {
+                Some(code) => Err(wrong_value(columns, rows, category, code, reading)?),
+                None => Ok(Self::Codes { category, numbers }),
+            }
+        };
+        readings.map(source).collect()
     }
 
     /// The number of a row; NaN if it is missing.
@@ -78,16 +72,29 @@ fn wrong_value<S: RowSource<Feature: FeedElement>>(
     reading: Reading,
 ) -> Result<Error, Error> {
     let mut first = None;
-    for_each_chunk(rows, failed("preprocessed"), |read| {
-        let mut codes = read.categories.iter().skip(category).step_by(columns.categories.len());
-        let found =
-            codes.position(|&other| other as usize == code).map(|row| rows.source_row((read.first + row) as u32) as usize);
-        first = first.or(found);
-        Ok(())
+    for_each_row(rows, "preprocessed", |row, _, codes| {
+        if first.is_none() && codes[category] as usize == code {
+            first = Some(rows.source_row(row as u32) as usize);
+        }
     })?;
     let column = &columns.categories[category];
     let found = column.values()[code - 1].clone();
     let (column, expected) = (column.name().to_owned(), reading.expected());
     let wrong = WrongValue { path: None, line: None, row: first, column, found, expected };
     Ok(Error::Value(Box::new(wrong)))
+}
+
+/// Calls `f` with the number, the features and the codes of each row.
+pub(super) fn for_each_row<S: RowSource>(
+    rows: &S,
+    set: &'static str,
+    mut f: impl FnMut(usize, &[S::Feature], &[u32]),
+) -> Result<(), Error> {
+    let layout @ Layout { n_cols, n_categories, .. } = rows.layout();
+    for_each_chunk(rows, failed(set), |read| {
+        for i in 0..read.n_rows(&layout) {
+            f(read.first + i, &read.features[i * n_cols..][..n_cols], &read.categories[i * n_categories..][..n_categories]);
+        }
+        Ok(())
+    })
 }

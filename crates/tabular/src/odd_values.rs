@@ -2,6 +2,8 @@
 
 use brisk_table::IsoTime;
 
+use crate::mean::Moments;
+
 /// A number of a column that is far from the others.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Outlier {
@@ -48,11 +50,12 @@ pub(super) fn outliers(values: &[f32], offset: f64) -> Vec<Outlier> {
         let rest = Moments::of(finite().filter(|&x| x != value && (x != other || !is_marker(other))));
         let with = Moments::of(finite().filter(|&x| x != other));
         let n_rows = finite().filter(|&x| x == value).count();
-        let gap = (rest.min - f64::from(value)).max(f64::from(value) - rest.max);
+        let [least, most] = [rest.min, rest.max].map(f64::from);
+        let gap = (least - f64::from(value)).max(f64::from(value) - most);
         let hides_others = middle.std() > 0.0 && with.std() > MAX_DEVIATIONS * middle.std();
-        let marks_missing = n_rows > 1 && is_marker(value) && rest.min < rest.max && gap > rest.max - rest.min;
+        let marks_missing = n_rows > 1 && is_marker(value) && least < most && gap > most - least;
         let first_row = values.iter().position(|&x| x == value)?;
-        let others = [rest.min as f32, rest.max as f32];
+        let others = [rest.min, rest.max];
         (is_far || hides_others || marks_missing).then_some(Outlier { value, n_rows, first_row, others })
     };
     [(min, max), (max, min)].into_iter().filter_map(of_extreme).collect()
@@ -63,30 +66,6 @@ fn is_marker(value: f64) -> bool {
     const LIMITS: [f64; 6] = [32_767.0, 32_768.0, 65_535.0, 2_147_483_647.0, 2_147_483_648.0, 4_294_967_295.0];
     let is = |number: f64| (value.abs() - number).abs() <= number * f64::from(f32::EPSILON);
     (2..=10).any(|n_digits| is(10_f64.powi(n_digits) - 1.0)) || LIMITS.into_iter().any(is)
-}
-
-struct Moments {
-    n: f64,
-    mean: f64,
-    squares: f64,
-    min: f64,
-    max: f64,
-}
-
-impl Moments {
-    fn of(values: impl Iterator<Item = f32>) -> Self {
-        let none = Self { n: 0.0, mean: 0.0, squares: 0.0, min: f64::INFINITY, max: f64::NEG_INFINITY };
-        values.map(f64::from).fold(none, |Self { n, mean, squares, min, max }, value| {
-            let off = value - mean;
-            let mean = mean + off / (n + 1.0);
-            let squares = squares + off * (value - mean);
-            Self { n: n + 1.0, mean, squares, min: min.min(value), max: max.max(value) }
-        })
-    }
-
-    fn std(&self) -> f64 {
-        (self.squares / self.n.max(1.0)).sqrt()
-    }
 }
 
 /// A date that is probably a word for a missing value.

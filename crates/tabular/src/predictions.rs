@@ -8,7 +8,6 @@ use crate::threshold::{Threshold, sigmoid};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Predictions {
     target: Target,
-    n_rows: usize,
     /// Class numbers, or numbers.
     numbers: Vec<f64>,
     /// `[n_rows, n_classes]`; empty for numbers.
@@ -43,12 +42,12 @@ impl Predictions {
         };
         let of_number = |intervals: &Intervals| numbers.iter().map(|&number| intervals.around(target, number)).collect();
         let intervals = intervals.as_ref().map_or_else(Vec::new, of_number);
-        Self { target: target.clone(), n_rows: numbers.len(), numbers, probabilities, intervals }
+        Self { target: target.clone(), numbers, probabilities, intervals }
     }
 
     /// How many rows there are.
     pub fn n_rows(&self) -> usize {
-        self.n_rows
+        self.numbers.len()
     }
 
     /// The predicted number of each row, in the units of the target, of which `f32` may have too few digits; for classes the

@@ -4,7 +4,7 @@ mod task_labels;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use brisk_loader::{Encoding, RowSource, for_each_chunk};
+use brisk_loader::{Encoding, RowSource};
 use brisk_nn::CategoricalColumn;
 use brisk_table::Dictionary;
 use brisk_train::{FeedElement, check_encoding};
@@ -14,7 +14,8 @@ use crate::columns::Columns;
 use crate::dictionaries;
 use crate::digest::digest;
 use crate::error::{Error, failed, no_rows};
-use crate::number_source::NumberSource;
+use crate::mean::Moments;
+use crate::number_source::{NumberSource, for_each_row};
 use crate::reading::{Decoding, Reading, nfc};
 use crate::scale::{ColumnScale, Scaling};
 use crate::target::Target;
@@ -154,9 +155,9 @@ impl Preprocessing {
     ) -> Result<Self, Error> {
         let &PreprocessingOptions { scaling, min_category_rows } = options;
         check_columns(columns, rows)?;
-        let (n_rows, n_cols, n_categories) = (rows.n_rows(), rows.n_cols(), rows.n_categories());
+        let n_rows = rows.n_rows();
         if n_rows == 0 || n_rows >= u32::MAX as usize {
-            return Err(no_rows("train", n_rows, n_cols));
+            return Err(no_rows("train", n_rows, rows.n_cols()));
         }
         let plain = columns.numbers.iter().map(|column| (column.as_str(), Reading::Number));
         let decoded = columns.categories.iter().filter_map(|column| {
@@ -170,26 +171,20 @@ impl Preprocessing {
         let stride = n_rows.div_ceil(MAX_SORTED_ROWS);
         let mut counts: Vec<Vec<usize>> = columns.categories.iter().map(|column| vec![0; column.n_codes()]).collect();
         let mut infinite = None;
-        for_each_chunk(rows, failed("train"), |read| {
-            for i in 0..read.n_rows(&rows.layout()) {
-                let row = read.first + i;
-                let (features, codes) =
-                    (&read.features[i * n_cols..][..n_cols], &read.categories[i * n_categories..][..n_categories]);
-                for (col, source) in sources.iter().enumerate() {
-                    let value = source.value(features, codes);
-                    if value.is_infinite() {
-                        infinite = infinite.or(Some((row, col)));
-                    }
-                    moments[col].add(value);
-                    if let Some(sorted) = sorted.get_mut(col).filter(|_| row % stride == 0 && !value.is_nan()) {
-                        sorted.push(value);
-                    }
+        for_each_row(rows, "train", |row, features, codes| {
+            for (col, source) in sources.iter().enumerate() {
+                let value = source.value(features, codes);
+                if value.is_infinite() {
+                    infinite = infinite.or(Some((row, col)));
                 }
-                for (counts, &code) in counts.iter_mut().zip(codes) {
-                    counts.get_mut(code as usize).into_iter().for_each(|count| *count += 1);
+                moments[col].add(value);
+                if let Some(sorted) = sorted.get_mut(col).filter(|_| row % stride == 0 && !value.is_nan()) {
+                    sorted.push(value);
                 }
             }
-            Ok(())
+            for (counts, &code) in counts.iter_mut().zip(codes) {
+                counts.get_mut(code as usize).into_iter().for_each(|count| *count += 1);
+            }
         })?;
         if let Some((row, col)) = infinite {
             return Err(Error::Infinite { row: rows.source_row(row as u32) as usize, column: readings[col].0.to_owned() });
@@ -198,13 +193,12 @@ impl Preprocessing {
         let mut sorted = sorted.into_iter();
         let number = |(&(column, reading), moments): (&(&str, Reading), Moments)| {
             let values = sorted.next();
-            if moments.count == 0 || values.as_ref().is_some_and(Vec::is_empty) {
+            if moments.n == 0.0 || values.as_ref().is_some_and(Vec::is_empty) {
                 return Err(all_missing(column));
             }
-            let std = (moments.squares / moments.count as f64).sqrt();
-            let scale = values.map_or_else(|| ColumnScale::standard(moments.mean, std), ColumnScale::quantile);
+            let scale = values.map_or_else(|| ColumnScale::standard(moments.mean, moments.std()), ColumnScale::quantile);
             let (name, column) = (reading.feature_name(column), column.to_owned());
-            let has_indicator = (moments.count as usize) < n_rows;
+            let has_indicator = (moments.n as usize) < n_rows;
             let (mean, range) = (moments.mean, [moments.min, moments.max]);
             Ok(NumberColumn { name, column, reading, mean, range, has_indicator, scale })
         };
@@ -262,7 +256,7 @@ impl Preprocessing {
         last: Option<&Arc<Matched>>,
     ) -> Result<Arc<Matched>, Error> {
         check_columns(columns, rows)?;
-        match last.filter(|last| last.is_of(columns)) {
+        match last.filter(|last| last.columns == *columns) {
             Some(last) => Ok(last.clone()),
             None => Ok(Arc::new(Matched::new(self, columns, rows)?)),
         }
@@ -385,35 +379,5 @@ fn check_columns<S: RowSource>(columns: &Columns, rows: &S) -> Result<(), Error>
     match names.windows(2).find(|pair| pair[0] == pair[1]) {
         Some(twice) => Err(Error::SameName { column: twice[0].clone() }),
         None => Ok(()),
-    }
-}
-
-/// Extremes, mean and sum of squared deviations of the values that are not missing, by Welford's update.
-#[derive(Debug, Clone, Copy)]
-struct Moments {
-    count: u64,
-    mean: f64,
-    squares: f64,
-    min: f32,
-    max: f32,
-}
-
-impl Default for Moments {
-    fn default() -> Self {
-        Self { count: 0, mean: 0.0, squares: 0.0, min: f32::INFINITY, max: f32::NEG_INFINITY }
-    }
-}
-
-impl Moments {
-    fn add(&mut self, value: f32) {
-        if value.is_nan() {
-            return;
-        }
-        (self.min, self.max) = (self.min.min(value), self.max.max(value));
-        let value = f64::from(value);
-        self.count += 1;
-        let off = value - self.mean;
-        self.mean += off / self.count as f64;
-        self.squares += off * (value - self.mean);
     }
 }

@@ -3,8 +3,8 @@ use std::sync::Arc;
 
 use brisk_loader::RowSource;
 use brisk_table::{
-    Categorical, ColumnOptions, ColumnRef, CsvOptions, Error as TableError, Format, ImportOptions, LabelKind, Missing,
-    SourceError, Table, survey_csv,
+    Categorical, ColumnOptions, ColumnRef, CsvOptions, Error as TableError, Format, LabelKind, Missing, SourceError, Table,
+    survey_csv,
 };
 
 use crate::columns::Columns;
@@ -86,11 +86,10 @@ impl TabularModel {
                 features: Some(needed.numbers.iter().map(|name| name.as_str().into()).collect()),
                 categorical: Categorical::Columns(text_columns),
                 missing: Missing::Keep,
-                missing_values: text.missing_values.clone(),
                 ..ColumnOptions::default()
             };
-            let import = text.apply(ImportOptions::with_columns(&columns));
-            let imported = import_to_memory(path, &import, &mut |_| progress());
+            let import = text.import(columns);
+            let imported = import_to_memory(path, &import, &mut progress);
             let (table, report) = imported.map_err(|error| of_decoded(error, &needed))?;
             if let (Some(found), Some(expected)) = (Columns::n_unnamed(&report.source_columns), text.n_unnamed_columns) {
                 // Without the last column, the others are where they were.

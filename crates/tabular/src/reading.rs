@@ -93,10 +93,7 @@ impl Reading {
 
     /// What cells are expected to be.
     pub(super) fn expected(self) -> &'static str {
-        match self {
-            _ if self.is_part_of_date() => "a date of ISO 8601",
-            _ => "a number",
-        }
+        if self.is_part_of_date() { "a date of ISO 8601" } else { "a number" }
     }
 }
 
@@ -141,12 +138,10 @@ impl Decoding {
                 let times: Vec<IsoTime> = values.iter().filter_map(|value| IsoTime::parse(value)).collect();
                 let first = times.iter().map(IsoTime::days).min().unwrap_or(0);
                 let has_times = times.iter().any(|time| time.seconds.is_some_and(|seconds| seconds != 0.0));
-                let hour = has_times.then_some(Reading::Hour);
-                [Reading::Year, Reading::Month, Reading::Weekday]
-                    .into_iter()
-                    .chain(hour)
-                    .chain([Reading::Days { first }])
-                    .collect()
+                let mut readings = vec![Reading::Year, Reading::Month, Reading::Weekday];
+                readings.extend(has_times.then_some(Reading::Hour));
+                readings.push(Reading::Days { first });
+                readings
             }
         }
     }

@@ -1,5 +1,3 @@
-use std::ops::RangeInclusive;
-
 use brisk_loader::{Layout, RowSource, Rows};
 use brisk_nn::tensor::program::Device;
 use brisk_nn::{Adam, Adapters, NumberEmbedding, Philox, RealMlp, Schedule, SmoothClip, Steps, WeightDecay};
@@ -69,9 +67,7 @@ impl Effort {
             }
         }
     }
-}
 
-impl Effort {
     /// How many [folds](crate::Fitting::fit_folds) pay for so many rows that are not tested: 5 for few, of which a part would not
     /// show well enough which network is good, and each of which is worth training on; 1, which is none, for others and for
     /// [`Quick`](Self::Quick).
@@ -125,20 +121,17 @@ impl Recipe {
     /// Trains for about `n_steps` with a learning rate that is high at first and 0 at last. Steps matter rather than epochs, so
     /// that batches are small and few rows are seen often.
     fn annealed(network: Network, rows: &Rows, target: &Target, n_steps: usize) -> Self {
-        const EPOCHS: RangeInclusive<usize> = 6..=100;
         let batch_rows = batch_rows(rows.n_rows(), 128, 1024);
-        let max_epochs = (n_steps * batch_rows / rows.n_rows().max(1)).clamp(*EPOCHS.start(), *EPOCHS.end());
-        Self {
-            network,
-            batch_rows,
-            lr: 1e-2,
-            is_annealed: true,
-            weight_decay: 3e-4,
-            clip_norm: Some(1.0),
-            max_epochs,
-            patience: max_epochs.div_ceil(2),
-            monitor: log_loss_of(target),
-        }
+        let recipe = Self::of_steps(network, target, rows.n_rows(), batch_rows, n_steps, 100);
+        let patience = recipe.max_epochs.div_ceil(2);
+        Self { lr: 1e-2, weight_decay: 3e-4, clip_norm: Some(1.0), patience, ..recipe }
+    }
+
+    /// Trains for about `n_steps`, in 6 to `most` epochs, with a learning rate that changes until the last.
+    fn of_steps(network: Network, target: &Target, n_rows: usize, batch_rows: usize, n_steps: usize, most: usize) -> Self {
+        let max_epochs = (n_steps * batch_rows / n_rows.max(1)).clamp(6, most);
+        let (is_annealed, monitor, patience) = (true, log_loss_of(target), max_epochs);
+        Self { batch_rows, is_annealed, max_epochs, patience, monitor, ..Self::of_one(network, n_rows) }
     }
 
     /// A recipe like [`good`](Self::good), whose learning rate, weight decay, dropout, depth, width, embeddings and kind of
@@ -172,7 +165,6 @@ impl Recipe {
     /// # Reference
     /// Holzmüller, Grinsztajn & Steinwart 2024, arXiv:2407.04491.
     pub fn real_mlp(rows: &Rows, target: &Target) -> Self {
-        const EPOCHS: RangeInclusive<usize> = 6..=100;
         const MAX_STEPS: usize = 20_000;
         let network = Network::RealMlp {
             n_members: 4,
@@ -183,40 +175,20 @@ impl Recipe {
             category_dim: CATEGORY_DIM,
         };
         let batch_rows = 256.min((rows.n_rows() / 2).max(1));
-        let max_epochs = (MAX_STEPS * batch_rows / rows.n_rows().max(1)).clamp(*EPOCHS.start(), *EPOCHS.end());
-        Self {
-            network,
-            batch_rows,
-            lr: if target.classes().is_empty() { 0.2 } else { 0.04 },
-            is_annealed: true,
-            weight_decay: 0.02,
-            clip_norm: None,
-            max_epochs,
-            // The rate rises again in each of the cycles.
-            patience: max_epochs,
-            monitor: log_loss_of(target),
-        }
+        let lr = if target.classes().is_empty() { 0.2 } else { 0.04 };
+        // The rate rises again in each of the cycles, so that training does not end before the last.
+        Self { lr, weight_decay: 0.02, ..Self::of_steps(network, target, rows.n_rows(), batch_rows, MAX_STEPS, 100) }
     }
 
     /// That of a linear model, of the numbers and of the embeddings of categories.
     pub fn linear<S: RowSource>(rows: &S, target: &Target) -> Self {
-        const EPOCHS: RangeInclusive<usize> = 6..=30;
         const MAX_STEPS: usize = 10_000;
         // With more features, the steps of all weights together would move a prediction too far.
         const MAX_FEATURES: f64 = 100.0;
         let Layout { n_rows, n_cols, .. } = rows.layout();
         let network = Network::Mlp { hidden: Vec::new() };
-        let recipe = Self::of_one(network, n_rows);
-        let max_epochs = (MAX_STEPS * recipe.batch_rows / n_rows.max(1)).clamp(*EPOCHS.start(), *EPOCHS.end());
-        Self {
-            lr: 1e-2 * (MAX_FEATURES / n_cols as f64).min(1.0),
-            is_annealed: true,
-            weight_decay: 0.0,
-            max_epochs,
-            patience: max_epochs,
-            monitor: log_loss_of(target),
-            ..recipe
-        }
+        let recipe = Self::of_steps(network, target, n_rows, batch_rows(n_rows, 400, 1024), MAX_STEPS, 30);
+        Self { lr: 1e-2 * (MAX_FEATURES / n_cols as f64).min(1.0), weight_decay: 0.0, ..recipe }
     }
 
     /// Whether the network is a linear model.

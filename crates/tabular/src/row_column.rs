@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use brisk_table::{Categorical, ColumnKind, ColumnOptions, ColumnSurvey, ImportOptions, IsoTime, Missing};
+use brisk_table::{Categorical, ColumnKind, ColumnOptions, ColumnSurvey, IsoTime, Missing};
 
 use crate::error::Error;
 use crate::reading::{decimal, middle, nfc};
@@ -69,7 +69,6 @@ impl RowColumn<'_> {
             label_kind: target.label_kind.clone(),
             features: Some(Vec::new()),
             missing: Missing::Keep,
-            missing_values: text.missing_values.clone(),
             bad_rows: target.bad_rows,
             ..ColumnOptions::default()
         };
@@ -79,8 +78,7 @@ impl RowColumn<'_> {
         } else {
             columns.categorical = Categorical::Columns(vec![column.into()]);
         }
-        let import = text.apply(ImportOptions::with_columns(&columns));
-        let (table, _) = import_to_memory(path, &import, &mut |_| progress())?;
+        let (table, _) = import_to_memory(path, &text.import(columns), progress)?;
         let rows = 0..table.n_rows();
         let values: Vec<f64> = if are_many {
             table.rows::<f32>(rows)?.iter().map(|&number| number.into()).collect()

@@ -7,7 +7,7 @@ use brisk_nn::tensor::program::Device;
 use crate::digest::digest;
 use crate::error::Error;
 use crate::fitting::Fitting;
-use crate::mean::{mean_and_deviation, weighted_mean};
+use crate::mean::{mean_and_deviation, squared_errors, weighted_mean};
 use crate::preprocessing::Preprocessing;
 use crate::reading::shortest;
 use crate::recipe::Recipe;
@@ -90,27 +90,26 @@ impl Fitting<'_> {
         let (mut of_train, mut of_valid) = (labels.read("train", train)?, labels.read("valid", valid)?);
         target.restore(&mut of_train);
         target.restore(&mut of_valid);
-        let numbers = || of_train.iter().map(|&label| f64::from(label) + target.offset());
-        let smallest =
-            numbers().chain(of_valid.iter().map(|&label| f64::from(label) + target.offset())).fold(f64::INFINITY, f64::min);
+        let [numbers, others] = [&of_train, &of_valid]
+            .map(|labels| labels.iter().map(|&label| f64::from(label) + target.offset()).collect::<Vec<_>>());
+        let smallest = numbers.iter().chain(&others).copied().fold(f64::INFINITY, f64::min);
         // Labels were rounded when they were standardised.
-        let [_, deviation] = mean_and_deviation(&numbers().collect::<Vec<_>>());
+        let [_, deviation] = mean_and_deviation(&numbers);
         let smallest = if smallest.abs() < ROUNDING * deviation { 0.0 } else { smallest };
         if smallest <= 0.0 {
             return Ok((TargetScale::Standard, TargetScaleReason::NotPositive { smallest }));
         }
-        let [skewness, of_logs] =
-            [skewness(&numbers().collect::<Vec<_>>()), skewness(&numbers().map(f64::ln).collect::<Vec<_>>())];
+        let logs: Vec<f64> = numbers.iter().map(|number| number.ln()).collect();
+        let [skewness, of_logs] = [&numbers, &logs].map(|numbers| skewness(numbers));
         if !(skewness >= MIN_SKEWNESS && of_logs.abs() < skewness) {
             return Ok((TargetScale::Standard, TargetScaleReason::NotSkewed { skewness, of_logs }));
         }
         let logarithmic = target.logarithmic(&of_train)?;
-        let relabelled = Relabelled { from: target, to: &logarithmic };
         let standard = self.short(device, preprocessing, target, train, valid)?;
-        let log = self.short(device, preprocessing, &logarithmic, &relabelled.over(train), &relabelled.over(valid))?;
-        let squares = |rows: &Validated| -> Vec<f64> {
-            rows.outputs.iter().zip(&of_valid).map(|(output, label)| (f64::from(*output) - f64::from(*label)).powi(2)).collect()
-        };
+        let (from, to) = (target, &logarithmic);
+        let (train, valid) = (Relabelled { rows: train, from, to }, Relabelled { rows: valid, from, to });
+        let log = self.short(device, preprocessing, to, &train, &valid)?;
+        let squares = |rows: &Validated| squared_errors(&rows.outputs, &of_valid).collect::<Vec<f64>>();
         let (of_standard, of_log, weights) = (squares(&standard), squares(&log), standard.weights.as_deref());
         let differences: Vec<f64> = of_standard.iter().zip(&of_log).map(|(a, b)| a - b).collect();
         let mean = |numbers: &[f64]| weighted_mean(numbers.iter().copied(), weights);
@@ -149,26 +148,15 @@ fn skewness(numbers: &[f64]) -> f64 {
     numbers.iter().map(|number| ((number - mean) / deviation).powi(3)).sum::<f64>() / numbers.len() as f64
 }
 
-/// Makes labels of one target those of another one with the same numbers.
-#[derive(Debug, Clone, Copy)]
-struct Relabelled<'a> {
+/// Rows with labels of one target as those of another one with the same numbers.
+#[derive(Debug)]
+struct Relabelled<'a, S> {
+    rows: &'a S,
     from: &'a Target,
     to: &'a Target,
 }
 
-impl<'a> Relabelled<'a> {
-    fn over<S>(self, rows: &'a S) -> RelabelledRows<'a, S> {
-        RelabelledRows { rows, labels: self }
-    }
-}
-
-#[derive(Debug)]
-struct RelabelledRows<'a, S> {
-    rows: &'a S,
-    labels: Relabelled<'a>,
-}
-
-impl<S: RowSource> RowSource for RelabelledRows<'_, S> {
+impl<S: RowSource> RowSource for Relabelled<'_, S> {
     type Feature = S::Feature;
     type Error = S::Error;
 
@@ -180,15 +168,15 @@ impl<S: RowSource> RowSource for RelabelledRows<'_, S> {
         let RowBuffers { features, mut labels, categories, weights } = into;
         self.rows.gather(rows, RowBuffers { features, labels: labels.as_deref_mut(), categories, weights })?;
         if let Some(labels) = labels {
-            self.labels.from.restore(labels);
-            labels.iter_mut().for_each(|label| *label = self.labels.to.label(*label));
+            self.from.restore(labels);
+            labels.iter_mut().for_each(|label| *label = self.to.label(*label));
         }
         Ok(())
     }
 
     fn names(&self) -> Names<'_> {
         let names = self.rows.names();
-        Names { encoding: Encoding { labels: Some(digest(self.labels.to)), ..names.encoding }, ..names }
+        Names { encoding: Encoding { labels: Some(digest(self.to)), ..names.encoding }, ..names }
     }
 
     fn check_intact(&self) -> Result<(), S::Error> {

@@ -2,7 +2,7 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use brisk_table::{ImportOptions, ImportReport, Progress, Table, import_with_progress};
+use brisk_table::{ImportOptions, ImportReport, Table, import_with_progress};
 
 use brisk_train::Error as TrainError;
 
@@ -16,11 +16,11 @@ use crate::error::Error;
 pub(super) fn import_to_memory(
     path: &Path,
     options: &ImportOptions,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(),
 ) -> Result<(Table, ImportReport), Error> {
     let folder = ScratchFolder::new()?;
     let dest = folder.0.join("rows.safetensors");
-    let report = import_with_progress(path, &dest, options, progress)?;
+    let report = import_with_progress(path, &dest, options, &mut |_| progress())?;
     Ok((Table::open(&dest)?, report))
 }
 

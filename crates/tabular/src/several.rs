@@ -2,16 +2,14 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::io::Write;
 use std::path::Path;
 
-use brisk_atomic_file::{printable, write_atomically};
+use brisk_atomic_file::printable;
 use brisk_nn::tensor::program::Device;
-use brisk_train::Error as TrainError;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::model::{DESCRIPTION, TARGETS, TabularModel, read, remove};
+use crate::model::{DESCRIPTION, TARGETS, TabularModel, parsed, read, remove, write};
 use crate::predicted_rows::PredictedRows;
 use crate::read_rows::TabularRows;
 use crate::text_options::TextOptions;
@@ -104,10 +102,7 @@ impl TabularModels {
         }
         let targets = self.indexed(folder)?;
         let index = Index { format: FORMAT, brisk_version: env!("CARGO_PKG_VERSION").to_owned(), targets };
-        let path = folder.join(TARGETS);
-        let text = serde_json::to_string_pretty(&index);
-        let text = text.map_err(|error| Error::ModelFile { path: path.clone(), problem: error.to_string() })? + "\n";
-        write_atomically(&path, |file| file.write_all(text.as_bytes())).map_err(TrainError::from)?;
+        write(&folder.join(TARGETS), serde_json::to_string_pretty(&index).map(|text| text + "\n"))?;
         // From now on, the folder is that of several models.
         remove(&folder.join(DESCRIPTION))
     }
@@ -123,12 +118,7 @@ impl TabularModels {
             return Self::new(vec![TabularModel::load(folder)?]);
         }
         let damaged = |problem: String| Error::ModelFile { path: path.clone(), problem };
-        let value: serde_json::Value =
-            serde_json::from_slice(&read(&path)?).map_err(|error| damaged(format!("is not JSON: {error}")))?;
-        if value["format"] != FORMAT {
-            let version = value["brisk_version"].as_str().unwrap_or("unknown").to_owned();
-            return Err(Error::ModelFormat { path, found: value["format"].to_string(), expected: FORMAT, version });
-        }
+        let value = parsed(&path, &read(&path)?, FORMAT)?;
         let index: Index = serde_json::from_value(value).map_err(|error| damaged(error.to_string()))?;
         let models = (0..index.targets.len()).map(|i| TabularModel::load(folder.join(i.to_string())));
         let models = Self::new(models.collect::<Result<_, _>>()?).map_err(|error| damaged(error.to_string()))?;

@@ -55,12 +55,11 @@ impl Splitting {
             }
             (Self::Random, Target::Classes { classes, .. }) => {
                 let labels = labels_of(&rows).map_err(failed("train"))?;
-                let counts = classes
-                    .iter()
-                    .enumerate()
-                    .map(|(class, name)| (labels.iter().filter(|&&label| label as usize == class).count(), name));
-                for (n_rows, class) in counts.filter(|(n_rows, _)| *n_rows > 0) {
-                    check(n_rows, &|| format!("rows of class {:?}", printable(class).to_string()))?;
+                for (class, name) in classes.iter().enumerate() {
+                    let n_rows = labels.iter().filter(|&&label| label as usize == class).count();
+                    if n_rows > 0 {
+                        check(n_rows, &|| format!("rows of class {:?}", printable(name).to_string()))?;
+                    }
                 }
                 stratified_k_fold(rows, &labels, seed, n_folds)
             }

@@ -48,7 +48,7 @@ pub(super) fn survey_typed(
         keep_index,
         ..ColumnOptions::default()
     };
-    let mut import = |columns: &ColumnOptions| import_to_memory(path, &ImportOptions::with_columns(columns), &mut |_| progress());
+    let mut import = |columns: &ColumnOptions| import_to_memory(path, &ImportOptions::with_columns(columns), progress);
     // Which columns the words of `drop` mean is only known with the names of all.
     let mut refused: Vec<(ColumnRef, Error)> = Vec::new();
     let (mut table, mut report) = loop {
@@ -123,11 +123,7 @@ pub(super) fn survey_typed(
 /// The column that an import refused for its type.
 fn column_of_type(error: &Error) -> Option<ColumnRef> {
     let Error::Table(cause) = error else { return None };
-    match &**cause {
-        TableError::Source { reason, .. } => match &**reason {
-            SourceError::ColumnType { column, .. } => Some(ColumnRef::Name(column.clone())),
-            _ => None,
-        },
-        _ => None,
-    }
+    let TableError::Source { reason, .. } = &**cause else { return None };
+    let SourceError::ColumnType { column, .. } = &**reason else { return None };
+    Some(ColumnRef::Name(column.clone()))
 }

@@ -7,6 +7,7 @@ use crate::error::{Error, no_rows};
 use crate::mean::{mean_and_deviation, share_of, squared_errors, weighted_mean};
 use crate::target_kind::TargetKind;
 use crate::target_scale::TargetScale;
+use crate::validated::Validated;
 
 /// What is predicted: one of several classes, or a number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -305,14 +306,15 @@ impl Target {
 
     /// The best constant prediction of rows with labels of the [task](Self::task): the share of each class, where a class that
     /// does not occur counts as if one row of mean weight had it; or the mean of the numbers, [restored](Self::restore).
-    pub(super) fn constant_of(&self, labels: &[f32], weights: Option<&[f32]>) -> Vec<f64> {
+    pub(super) fn constant_of(&self, Validated { labels, weights, .. }: &Validated) -> Vec<f64> {
+        let weights = weights.as_deref();
         match self {
             Self::Classes { classes, .. } => {
                 let least = 1.0 / labels.len() as f64;
                 (0..classes.len()).map(|class| share_of(class, labels, weights).max(least)).collect()
             }
             Self::Number { .. } => {
-                let mut labels = labels.to_vec();
+                let mut labels = labels.clone();
                 self.restore(&mut labels);
                 vec![weighted_mean(labels.iter().map(|&label| f64::from(label)), weights)]
             }

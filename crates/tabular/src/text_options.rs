@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use brisk_table::{CsvOptions, Decimal, Delimiter, Format, Header, ImportOptions};
+use brisk_table::{ColumnOptions, CsvOptions, Decimal, Delimiter, Format, Header, ImportOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -56,12 +56,11 @@ impl TextOptions {
         options.into_iter().try_for_each(|(is_used, option)| check_used(is_used, path, option, format.description()))
     }
 
-    /// These options, in those of an import.
-    pub(super) fn apply(&self, options: ImportOptions) -> ImportOptions {
+    /// The options of an import of these columns.
+    pub(super) fn import(&self, columns: ColumnOptions) -> ImportOptions {
         let Self { delimiter, header, skip_lines, decimal, missing_values, n_unnamed_columns: _ } = self.clone();
-        let mut options = options;
+        let mut options = ImportOptions::with_columns(&ColumnOptions { missing_values, ..columns });
         options.csv = CsvOptions { delimiter, header, skip_lines, decimal, ..options.csv };
-        options.csv.columns.missing_values = missing_values;
         options
     }
 }

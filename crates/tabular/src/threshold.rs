@@ -69,10 +69,8 @@ impl ThresholdMetric {
 
 /// The probability of the second class, the class and the weight of each row.
 fn counted(rows: &Validated) -> impl Iterator<Item = (f32, usize, f64)> {
-    rows.outputs.iter().zip(&rows.labels).enumerate().map(|(row, (&logit, &label))| {
-        let weight = rows.weights.as_ref().map_or(1.0, |weights| f64::from(weights[row]));
-        (sigmoid(logit), usize::from(label > 0.5), weight)
-    })
+    let outputs = rows.outputs.iter().zip(&rows.labels).enumerate();
+    outputs.map(|(row, (&logit, &label))| (sigmoid(logit), usize::from(label > 0.5), rows.weight(row)))
 }
 
 impl Threshold {

@@ -14,6 +14,11 @@ impl Validated {
         n_effective(self.labels.len(), self.weights.as_deref())
     }
 
+    /// The weight of a row; 1 without weights.
+    pub(super) fn weight(&self, row: usize) -> f64 {
+        self.weights.as_ref().map_or(1.0, |weights| weights[row].into())
+    }
+
     /// All rows of several sets of the same source.
     pub(super) fn of_all<'a>(sets: impl Iterator<Item = &'a Self>) -> Self {
         let mut all = Self::default();

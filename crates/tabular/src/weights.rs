@@ -9,13 +9,14 @@ use brisk_train::{Error as TrainError, LabelledRows, Labels, Task};
 use crate::error::{Error, failed};
 use crate::mean::share_of;
 use crate::target::Target;
+use crate::validated::Validated;
 
 /// The weights of all rows, if they have any.
 ///
 /// # Errors
 /// [`Error::RowSet`](brisk_train::Error::RowSet) with the name of the `set` if all are 0;
 /// [`Error::Rows`](brisk_train::Error::Rows).
-pub(super) fn weights_of<S: RowSource>(set: &'static str, rows: &S) -> Result<Option<Vec<f32>>, Error> {
+fn weights_of<S: RowSource>(set: &'static str, rows: &S) -> Result<Option<Vec<f32>>, Error> {
     let Layout { n_rows, has_weights, .. } = rows.layout();
     if !has_weights {
         return Ok(None);
@@ -29,6 +30,12 @@ pub(super) fn weights_of<S: RowSource>(set: &'static str, rows: &S) -> Result<Op
         return Err(TrainError::RowSet { set, found, expected }.into());
     }
     Ok(Some(weights))
+}
+
+/// The labels that the task of the target takes, and the weights of all rows, without outputs.
+pub(super) fn labelled<S: RowSource>(target: &Target, set: &'static str, rows: &S) -> Result<Validated, Error> {
+    let labels = target.task().labels().read(set, rows)?;
+    Ok(Validated { outputs: Vec::new(), labels, weights: weights_of(set, rows)? })
 }
 
 /// Rows with other weights, or without any.

@@ -10,7 +10,7 @@ use super::{NumberColumn, Preprocessing};
 use crate::columns::Columns;
 use crate::digest::digest;
 use crate::error::{Error, failed};
-use crate::number_source::NumberSource;
+use crate::number_source::{NumberSource, for_each_row};
 use crate::reading::{nfc, shortest};
 use crate::target::Target;
 
@@ -106,15 +106,6 @@ impl fmt::Display for MissingValues {
     }
 }
 
-/// What was found of one column of [`FarValues`].
-#[derive(Debug, Clone, Copy, Default)]
-struct Far {
-    n_rows: usize,
-    n_present: usize,
-    /// The first row, and its value.
-    first: Option<(usize, f32)>,
-}
-
 /// What rows have in a column.
 #[derive(Debug)]
 pub(crate) enum Cells<'a> {
@@ -135,7 +126,7 @@ pub(crate) struct Matched {
     categories: Vec<usize>,
     /// For each categorical column, the model's code for each code of the source.
     codes: Vec<Vec<u32>>,
-    columns: Columns,
+    pub(super) columns: Columns,
     feature_names: Vec<String>,
     /// Of the preprocessing, once it is asked for: it takes longer than to predict a row.
     digest: OnceLock<u64>,
@@ -146,15 +137,14 @@ impl Matched {
     where
         S: RowSource<Feature: FeedElement>,
     {
-        let is_missing = |name: &&str| {
-            !columns.numbers.iter().any(|other| other == name) && !columns.categories.iter().any(|other| other.name() == *name)
-        };
+        let found = columns.names();
+        let is_missing = |name: &&str| !found.iter().any(|other| other == name);
         let names = preprocessing.numbers.iter().map(|column| column.column.as_str());
         let names = names.chain(preprocessing.categories.iter().map(Dictionary::name));
         let mut missing: Vec<String> = names.filter(is_missing).map(str::to_owned).collect();
         missing.dedup();
         if !missing.is_empty() {
-            return Err(Error::MissingColumns { names: missing, found: columns.names() });
+            return Err(Error::MissingColumns { names: missing, found });
         }
         let readings = preprocessing.numbers.iter().map(|column| (column.column.as_str(), column.reading));
         let numbers = NumberSource::find_all(columns, rows, readings)?;
@@ -171,11 +161,6 @@ impl Matched {
         let feature_names = preprocessing.feature_names();
         let (preprocessing, columns) = (preprocessing.clone(), columns.clone());
         Ok(Self { preprocessing, numbers, categories, codes, columns, feature_names, digest: OnceLock::new() })
-    }
-
-    /// Whether the columns are these, with the same values.
-    pub(crate) fn is_of(&self, columns: &Columns) -> bool {
-        self.columns == *columns
     }
 }
 
@@ -199,16 +184,12 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
     /// # Errors
     /// [`Error::Rows`](brisk_train::Error::Rows) if the source fails.
     pub fn unseen_values(&self) -> Result<Vec<UnseenValues>, Error> {
-        let width = self.rows.n_categories();
         let mut counts: Vec<Vec<usize>> = self.matched.codes.iter().map(|codes| vec![0; codes.len()]).collect();
-        if width > 0 && self.matched.codes.iter().any(|codes| codes.iter().skip(1).any(|&code| code == 0)) {
-            for_each_chunk(&self.rows, failed("preprocessed"), |read| {
+        if self.matched.codes.iter().any(|codes| codes.iter().skip(1).any(|&code| code == 0)) {
+            for_each_row(&self.rows, "preprocessed", |_, _, codes| {
                 for (counts, &col) in counts.iter_mut().zip(&self.matched.categories) {
-                    for &code in read.categories.iter().skip(col).step_by(width) {
-                        counts.get_mut(code as usize).into_iter().for_each(|count| *count += 1);
-                    }
+                    counts.get_mut(codes[col] as usize).into_iter().for_each(|count| *count += 1);
                 }
-                Ok(())
             })?;
         }
         let of_column = |i: usize| {
@@ -235,25 +216,25 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
     /// [`Error::Rows`](brisk_train::Error::Rows) if the source fails.
     pub fn far_values(&self) -> Result<Vec<FarValues>, Error> {
         let columns = &self.matched.preprocessing.numbers;
-        let mut found = vec![Far::default(); columns.len()];
-        self.for_each_row(|row, features, codes| {
+        let none = |column: &NumberColumn| {
+            let trained = column.range.map(|value| column.reading.in_units(value));
+            FarValues { column: column.name.clone(), n_rows: 0, n_present: 0, trained, example: f64::NAN, row: 0 }
+        };
+        let mut found: Vec<FarValues> = columns.iter().map(none).collect();
+        for_each_row(&self.rows, "preprocessed", |row, features, codes| {
             for ((column, source), far) in columns.iter().zip(&self.matched.numbers).zip(&mut found) {
                 let value = source.value(features, codes);
                 far.n_present += usize::from(!value.is_nan());
                 if column.is_far(value) {
+                    if far.n_rows == 0 {
+                        (far.row, far.example) = (row, column.reading.in_units(value));
+                    }
                     far.n_rows += 1;
-                    far.first.get_or_insert((row, value));
                 }
             }
         })?;
-        let of_column = |(column, far): (&NumberColumn, Far)| {
-            let Far { n_rows, n_present, first } = far;
-            let (row, example) = first?;
-            let in_units = |value: f32| column.reading.in_units(value);
-            let (trained, example) = (column.range.map(in_units), in_units(example));
-            Some(FarValues { column: column.name.clone(), n_rows, n_present, trained, example, row })
-        };
-        Ok(columns.iter().zip(found).filter_map(of_column).collect())
+        found.retain(|far| far.n_rows > 0);
+        Ok(found)
     }
 
     /// The columns of numbers with missing values of which training had none, and all columns without any value.
@@ -262,26 +243,24 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
     /// [`Error::Rows`](brisk_train::Error::Rows) if the source fails.
     pub fn missing_values(&self) -> Result<Vec<MissingValues>, Error> {
         let Preprocessing { numbers, categories, .. } = &self.matched.preprocessing;
-        let (mut n_rows, mut of_numbers, mut of_categories) = (0, vec![0; numbers.len()], vec![0; categories.len()]);
-        self.for_each_row(|_, features, codes| {
+        let numbers = numbers.iter().map(|column| (column.column.as_str(), !column.has_indicator));
+        let columns: Vec<(&str, bool)> = numbers.chain(categories.iter().map(|column| (column.name(), false))).collect();
+        let (mut n_rows, mut n_missing) = (0, vec![0; columns.len()]);
+        for_each_row(&self.rows, "preprocessed", |_, features, codes| {
             n_rows += 1;
-            for (source, n_missing) in self.matched.numbers.iter().zip(&mut of_numbers) {
-                *n_missing += usize::from(source.value(features, codes).is_nan());
-            }
-            for (&col, n_missing) in self.matched.categories.iter().zip(&mut of_categories) {
-                *n_missing += usize::from(codes[col] == 0);
-            }
+            let of_numbers = self.matched.numbers.iter().map(|source| source.value(features, codes).is_nan());
+            let of_categories = self.matched.categories.iter().map(|&col| codes[col] == 0);
+            let are_missing = of_numbers.chain(of_categories);
+            n_missing.iter_mut().zip(are_missing).for_each(|(n, is_missing)| *n += usize::from(is_missing));
         })?;
-        let numbers = numbers.iter().map(|column| (&column.column, !column.has_indicator)).zip(of_numbers);
-        let categories = categories.iter().map(|column| (column.name(), false)).zip(of_categories);
-        let numbers = numbers.map(|((name, is_replaced), n_missing)| (name.as_str(), is_replaced, n_missing));
-        let all = numbers.chain(categories.map(|((name, is_replaced), n_missing)| (name, is_replaced, n_missing)));
-        let found = all.filter(|&(_, is_replaced, n_missing)| n_missing > 0 && (is_replaced || n_missing == n_rows));
-        let found = found.map(|(name, is_replaced, n_missing)| {
-            let column = name.to_owned();
-            MissingValues { column, n_missing, n_rows, is_replaced }
+        let all = columns.into_iter().zip(n_missing).map(|((column, is_replaced), n_missing)| MissingValues {
+            column: column.to_owned(),
+            n_missing,
+            n_rows,
+            is_replaced,
         });
-        let mut found: Vec<MissingValues> = found.collect();
+        let is_odd = |of: &MissingValues| of.n_missing > 0 && (of.is_replaced || of.n_missing == n_rows);
+        let mut found: Vec<MissingValues> = all.filter(is_odd).collect();
         // The parts of a date.
         found.dedup();
         Ok(found)
@@ -302,7 +281,7 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
     pub(crate) fn cells(&self) -> Result<Vec<Cells<'_>>, Error> {
         let mut numbers = vec![Vec::new(); self.matched.numbers.len()];
         let mut categories = vec![Vec::new(); self.matched.categories.len()];
-        self.for_each_row(|_, features, codes| {
+        for_each_row(&self.rows, "preprocessed", |_, features, codes| {
             for (source, cells) in self.matched.numbers.iter().zip(&mut numbers) {
                 cells.push(source.value(features, codes));
             }
@@ -315,17 +294,6 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
         let categories = self.matched.preprocessing.categories.iter().zip(categories);
         let numbers = numbers.map(|(column, cells)| Cells::Numbers { column, cells });
         Ok(numbers.chain(categories.map(|(column, codes)| Cells::Category { column, codes })).collect())
-    }
-
-    /// Calls `f` with the number, the features and the codes of each row of the source.
-    fn for_each_row(&self, mut f: impl FnMut(usize, &[S::Feature], &[u32])) -> Result<(), Error> {
-        let layout @ Layout { n_cols, n_categories, .. } = self.rows.layout();
-        for_each_chunk(&self.rows, failed("preprocessed"), |read| {
-            for i in 0..read.n_rows(&layout) {
-                f(read.first + i, &read.features[i * n_cols..][..n_cols], &read.categories[i * n_categories..][..n_categories]);
-            }
-            Ok(())
-        })
     }
 
     /// The rows in memory, for sources that are read more than once.
@@ -376,7 +344,7 @@ impl<S: RowSource<Feature: FeedElement>> RowSource for Preprocessed<S> {
     }
 
     fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), Self::Error> {
-        let (from, n) = (self.rows.layout(), rows.len());
+        let (from, to, n) = (self.rows.layout(), self.layout(), rows.len());
         let RowBuffers { features, mut labels, categories, weights } = into;
         let takes_codes = |source: &NumberSource| matches!(source, NumberSource::Codes { .. });
         let needs_codes = categories.is_some() || (features.is_some() && self.matched.numbers.iter().any(takes_codes));
@@ -387,9 +355,9 @@ impl<S: RowSource<Feature: FeedElement>> RowSource for Preprocessed<S> {
         };
         let n_features = features.as_ref().map(|features| features.len());
         let n_codes = categories.as_ref().map(|categories| categories.len());
-        let mut raw = vec![S::Feature::default(); n_raw(n_features, self.matched.feature_names.len(), n * from.n_cols)];
+        let mut raw = vec![S::Feature::default(); n_raw(n_features, to.n_cols, n * from.n_cols)];
         let codes_width = if needs_codes { from.n_categories } else { 0 };
-        let mut codes = vec![0; n_raw(n_codes, self.matched.categories.len(), n * codes_width)];
+        let mut codes = vec![0; n_raw(n_codes, to.n_categories, n * codes_width)];
         let raw_rows = RowBuffers {
             features: features.is_some().then_some(&mut raw[..]),
             labels: labels.as_deref_mut(),
@@ -398,13 +366,11 @@ impl<S: RowSource<Feature: FeedElement>> RowSource for Preprocessed<S> {
         };
         self.rows.gather(rows.clone(), raw_rows).map_err(PreprocessedError::Source)?;
         let codes_of = |row: usize| &codes[row * codes_width..][..codes_width];
-        for (row, to) in features.into_iter().flat_map(|to| to.chunks_exact_mut(self.matched.feature_names.len())).enumerate() {
-            self.convert(&raw[row * from.n_cols..][..from.n_cols], codes_of(row), to);
+        for (row, features) in features.into_iter().flat_map(|all| all.chunks_exact_mut(to.n_cols)).enumerate() {
+            self.convert(&raw[row * from.n_cols..][..from.n_cols], codes_of(row), features);
         }
-        for (row, to) in
-            categories.into_iter().flat_map(|to| to.chunks_exact_mut(self.matched.categories.len().max(1))).enumerate()
-        {
-            for ((to, &col), known) in to.iter_mut().zip(&self.matched.categories).zip(&self.matched.codes) {
+        for (row, own) in categories.into_iter().flat_map(|all| all.chunks_exact_mut(to.n_categories.max(1))).enumerate() {
+            for ((to, &col), known) in own.iter_mut().zip(&self.matched.categories).zip(&self.matched.codes) {
                 *to = known.get(codes_of(row)[col] as usize).copied().unwrap_or(0);
             }
         }
