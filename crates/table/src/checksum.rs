@@ -9,5 +9,5 @@ pub(crate) const BLOCK_BYTES: usize = 1 << 20;
 
 /// The CRC-32 of zlib and gzip, which `zlib.crc32` computes in Python.
 pub(crate) fn checksum(bytes: &[u8]) -> u32 {
-    crc32fast::hash(bytes)
+    zlib_rs::crc32::crc32(0, bytes)
 }

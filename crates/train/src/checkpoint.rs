@@ -305,8 +305,8 @@ impl Checkpoint {
         Ok(Some(strings))
     }
 
-    /// [`load`](Self::load) with the bytes of files as `read` returns them; it is also given the number of the file, from 0 for an index and
-    /// for the first file.
+    /// [`load`](Self::load) with the bytes of files as `read` returns them; it is also given the number of the file, from 0 for
+    /// an index and for the first file.
     pub(crate) fn load_by(path: &Path, read: &mut ReadFile<'_>) -> Result<Self, Error> {
         let index = match Self::find(path, read)? {
             Stored::File(whole) => return Ok(whole),
