@@ -65,7 +65,7 @@ pub enum RemoteError {
         more: String,
     },
     /// The store can only be read.
-    #[error("a table cannot be written by {scheme}; write it to s3:, gs:, az: or file:, or to a folder")]
+    #[error("a table cannot be written by {scheme}; write it to s3:, gs: or az:, or to a path")]
     ReadOnly {
         /// The scheme of the URL.
         scheme: &'static str,
