@@ -14,6 +14,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, Parser, value_parser};
 use clap_complete::Shell;
 
+use crate::elsewhere::say_what_was_read;
 use crate::interruptible::StoppedImport;
 use crate::print;
 
@@ -57,6 +58,7 @@ pub(crate) fn run_command<O: FromArgMatches>(
         Some(error) => show(error),
         None => Err(error),
     });
+    say_what_was_read();
     outcome.unwrap_or_else(|error| {
         print::error(&error);
         error.downcast_ref::<StoppedImport>().map_or(ExitCode::FAILURE, StoppedImport::exit_code)
