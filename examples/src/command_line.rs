@@ -14,7 +14,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, Parser, value_parser};
 use clap_complete::Shell;
 
-use crate::elsewhere::stopped_by;
+use crate::elsewhere::{say_what_was_read, stopped_by};
 use crate::interruptible::StoppedImport;
 use crate::print;
 
@@ -58,6 +58,7 @@ pub(crate) fn run_command<O: FromArgMatches>(
         Some(error) => show(error),
         None => Err(error),
     });
+    say_what_was_read();
     outcome.unwrap_or_else(|error| {
         print::error(&error);
         match stopped_by() {

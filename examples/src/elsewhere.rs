@@ -6,14 +6,17 @@ use std::sync::Arc;
 #[cfg(feature = "remote")]
 use std::{
     collections::HashSet,
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::atomic::{AtomicBool, Ordering},
+    sync::{Mutex, Once, OnceLock, PoisonError},
     time::Duration,
 };
 
 use anyhow::{Context, Result, bail};
 use brisk_loader::RowSource;
 #[cfg(feature = "remote")]
-use brisk_table::{CacheFolder, Remote, RemoteFolder, RemoteOptions};
+use brisk_report::{mebibytes, thousands};
+#[cfg(feature = "remote")]
+use brisk_table::{CacheFolder, Remote, RemoteError, RemoteFolder, RemoteOptions, RemoteReport};
 use brisk_table::{Error, ReadAhead, ShardSize, ShardedTable, ShardedWriter, StreamedTable, Table, printable};
 #[cfg(feature = "remote")]
 use brisk_train::StopFlag;
@@ -288,6 +291,17 @@ pub(crate) fn set_cache(folder: Option<PathBuf>, bytes: Option<u64>) {
     let _ = CACHE.set((folder, bytes));
 }
 
+/// Whether only a few rows are read.
+#[cfg(feature = "remote")]
+static IS_BRIEF: AtomicBool = AtomicBool::new(false);
+
+/// Says that only a few rows of tables at URLs will be read, before the first is opened: no more than their bytes is then
+/// requested, without the checks and the cache.
+pub fn read_few_rows() {
+    #[cfg(feature = "remote")]
+    IS_BRIEF.store(true, Ordering::Relaxed);
+}
+
 /// The wait for a server about which a person is told.
 #[cfg(feature = "remote")]
 const TELL_AFTER: Duration = Duration::from_secs(3);
@@ -312,7 +326,7 @@ pub(crate) fn stopped_by() -> Option<StopSignal> {
     None
 }
 
-/// The connections and the cache of this process. Says once if there is no cache.
+/// The connections and the cache of this process.
 #[cfg(feature = "remote")]
 fn remote() -> Result<&'static Remote> {
     if let Some(remote) = REMOTE.get() {
@@ -325,8 +339,10 @@ fn remote() -> Result<&'static Remote> {
     });
     let retries = retries.unwrap_or_default();
     let (cache, cache_bytes) = CACHE.get().cloned().unwrap_or_default();
+    let is_brief = IS_BRIEF.load(Ordering::Relaxed);
     let options = RemoteOptions {
-        cache: cache.map_or(CacheFolder::Default, CacheFolder::At),
+        cache: if is_brief { CacheFolder::Off } else { cache.map_or(CacheFolder::Default, CacheFolder::At) },
+        whole_blocks: !is_brief,
         cache_bytes: cache_bytes.unwrap_or(retries.cache_bytes),
         more_retries: "`--retry-seconds`".to_owned(),
         ..retries
@@ -341,10 +357,43 @@ fn remote() -> Result<&'static Remote> {
         }
     });
     remote.stop_reading_if(|| StopFlag::of_signals().is_some_and(|stop| stop.is_requested()));
-    if let Some(problem) = remote.report().cache_problem {
-        crate::print::note(format_args!("warning: read without a cache: {problem}"));
-    }
+    warn_of_cache(&remote.report());
     Ok(REMOTE.get_or_init(|| remote))
+}
+
+/// Says once that blocks are not cached.
+#[cfg(feature = "remote")]
+fn warn_of_cache(report: &RemoteReport) {
+    static SAID: Once = Once::new();
+    if let Some(problem) = &report.cache_problem {
+        SAID.call_once(|| crate::print::note(format_args!("warning: {problem}")));
+    }
+}
+
+/// Says what this process has read from servers, if anything, and whether its cache has failed meanwhile.
+pub(crate) fn say_what_was_read() {
+    #[cfg(feature = "remote")]
+    if let Some(report) = REMOTE.get().map(Remote::report) {
+        warn_of_cache(&report);
+        let bytes = [report.bytes_from_server, report.bytes_from_cache];
+        if bytes != [0, 0] {
+            let [server, cache] = bytes.map(mebibytes);
+            let again = thousands(report.n_retries);
+            crate::print::note(format_args!("read: {server} from servers, {cache} from the cache; requests sent again: {again}"));
+        }
+    }
+}
+
+/// The error of reading one file at a URL, which may be that of a folder of shards: such a folder is no object, or a web server
+/// lists its files.
+#[cfg(feature = "remote")]
+fn of_one_file(url: &str, error: Error) -> anyhow::Error {
+    let is_no_file = matches!(&error, Error::Remote { reason: RemoteError::NotFound | RemoteError::Failed { .. }, .. });
+    if is_no_file && is_shards(Path::new(url)) {
+        anyhow::anyhow!("{error}; this program reads one file, not a folder of shards")
+    } else {
+        error.into()
+    }
 }
 
 /// Each method calls that of the library; without URLs, none is called, since [`url`] has returned an error.
@@ -374,7 +423,7 @@ remote_methods! {
     fn streamed_shards(&self, ahead: &ReadAhead) -> ShardedTable<StreamedTable> {
         |url, remote| ShardedTable::open_streamed_url(url, ahead, remote)
     }
-    fn download(&self, path: &Path) -> () { |url, remote| remote.download(url, path) }
+    fn download(&self, path: &Path) -> () { |url, remote| remote.download(url, path).map_err(|error| of_one_file(url, error)) }
     fn upload(&self, path: &Path) -> () { |url, remote| remote.upload(path, url) }
     fn check_upload(&self) -> () { |url, remote| remote.check_upload(url) }
     fn copy_into_shards(&self, table: &StreamedTable, size: ShardSize) -> usize {

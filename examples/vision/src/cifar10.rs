@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use brisk_examples::elsewhere::{is_url, shown};
 use brisk_examples::import_error::{in_words_of, training as words_of_training};
 use brisk_loader::{RowSource, Subset, split};
 use brisk_nn::tensor::Precision;
@@ -50,6 +51,9 @@ impl Cifar10 {
     /// If the files do not exist or cannot be read, or the tables cannot be written.
     pub fn open(source: Option<&Path>, folder: &Path) -> Result<Self> {
         if let Some(source) = source.filter(|source| !source.exists()) {
+            if is_url(source) {
+                bail!("{}: is a URL, and this program takes none; download the files of CIFAR-10", printable(&shown(source)));
+            }
             bail!("{}: cannot open the files of CIFAR-10: there is no such file or folder", printable(source));
         }
         let (source, folder) = match source {

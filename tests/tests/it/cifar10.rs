@@ -166,6 +166,7 @@ fn settings_that_do_not_fit_are_refused() {
     }
     check(&example(&[]), &["there is no such table", "`--data`", "cargo xtask fetch cifar10"]);
     check(&example(&["--data", "no/such"]), &["no/such", "no such file or folder"]);
+    check(&example(&["--data", "https://me:pass@host/cifar"]), &["https://host/cifar: is a URL", "takes none"]);
     let data = ["--data", ".", "--narrow"];
     check(&example(&[&data[..], &["--rung", "3"]].concat()), &["--rung 3", "`--recipe page`"]);
     check(&example(&data), &["batches of 500 images", "64 images", "`--images`", "`--batch-rows`"]);

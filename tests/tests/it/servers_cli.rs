@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::thread;
 
-use brisk_table::Table;
+use brisk_table::{Schema, Table, TableWriter};
 use serde_json::Value;
 
 use crate::place::Place;
@@ -55,11 +55,8 @@ fn the_option_of_retries_is_used_or_refused() {
 
 #[test]
 fn the_options_of_the_cache_are_used_or_refused() {
-    let (place, server) = (Place::new(), Server::start());
-    place.write("rows.csv", (0..400).map(|i| format!("{},{i},{}\n", i % 2, i * i % 7)).collect::<String>());
-    place.succeed("import", &["rows.csv", "rows.safetensors", "--label", "0"]);
-    server.put("/rows.safetensors", fs::read(place.path("rows.safetensors")).expect("it was written"));
-    let url = server.url("/rows.safetensors");
+    let place = Place::new();
+    let (_server, url) = serving_rows(&place, 400);
     let run = ["--train", &url, "--test", &url, "--hidden", "4", "--epochs", "1", "--cache", "blocks"];
     place.succeed("higgs", &[&run[..], &["--cache-gib", "0.5"]].concat());
     let blocks = fs::read_dir(place.path("blocks")).expect("it was made").flatten();
@@ -68,6 +65,85 @@ fn the_options_of_the_cache_are_used_or_refused() {
     place.refuse("higgs", &[&run[..], &["--cache", "blocks-file"]].concat(), &["blocks-file"]);
     place.refuse("higgs", &["--cache", "blocks"], &["`--cache` has no effect without a table at a URL"]);
     place.refuse("data_parallel", &["--cache-gib", "5"], &["`--cache-gib` has no effect without a table at a URL"]);
+}
+
+/// A server of a table of so many rows of 12 bytes, and its URL.
+fn serving_rows(place: &Place, n_rows: usize) -> (Server, String) {
+    let server = Server::start();
+    place.write("rows.csv", (0..n_rows).map(|i| format!("{},{i},{}\n", i % 2, i * i % 7)).collect::<String>());
+    place.succeed("import", &["rows.csv", "rows.safetensors", "--label", "0"]);
+    server.put("/rows.safetensors", fs::read(place.path("rows.safetensors")).expect("it was written"));
+    let url = server.url("/rows.safetensors");
+    (server, url)
+}
+
+#[test]
+fn a_run_says_what_it_has_read_and_that_its_cache_has_failed() {
+    let place = Place::new();
+    let (server, url) = serving_rows(&place, 100_000);
+    let run = || {
+        let run = ["--train", &url, "--test", &url, "--hidden", "4", "--epochs", "1", "--cache", "blocks"];
+        let (output, stderr) = place.run("higgs", &run);
+        assert!(output.status.success(), "{stderr}");
+        ["read: ", "warning: "].map(|word| {
+            let lines: Vec<_> = stderr.lines().filter(|line| line.starts_with(word) && !line.contains("trained on")).collect();
+            assert!(lines.len() < 2, "{stderr}");
+            lines.concat()
+        })
+    };
+    let [read, warning] = run();
+    assert!(
+        read.contains("MiB from servers, ") && read.ends_with("requests sent again: 0") && warning.is_empty(),
+        "{read}{warning}"
+    );
+    // The file that is locked while a block is written.
+    let size = place.path("blocks/size");
+    let make_read_only = move || _ = fs::remove_file(&size).and_then(|()| fs::create_dir(&size));
+    make_read_only();
+    let [read, warning] = run();
+    let is_only_read = |warning: &str| warning.contains("blocks: the cache is only read, blocks are not written: ");
+    assert!(read.starts_with("read: 0.1 MiB from servers, 2.") && is_only_read(&warning), "{read}, {warning}");
+    // It fails when the first block is requested, after the headers.
+    fs::remove_dir_all(place.path("blocks")).expect("it is a folder");
+    server.misbehave(move |request, _| {
+        if request.range().is_some_and(|(first, _)| first > 0) {
+            make_read_only();
+        }
+        None
+    });
+    let [read, warning] = run();
+    assert!(read.contains("MiB from servers, 0.0 MiB from the cache") && is_only_read(&warning), "{read}, {warning}");
+}
+
+#[test]
+fn a_look_at_a_table_takes_few_bytes() {
+    let place = Place::new();
+    let (server, url) = serving_rows(&place, 300_000);
+    let shown = place.succeed("inspect", &[&url]);
+    assert!(shown.contains("300,000") && shown.contains("mean"), "{shown}");
+    let ranges: Vec<_> = server.requests().iter().map(|request| request.range().expect("a range")).collect();
+    let n_bytes: usize = ranges.iter().map(|(first, last)| last + 1 - first).sum();
+    assert!(n_bytes <= 128 << 10 && ranges.len() <= 3, "{ranges:?}");
+    assert!(place.succeed("inspect", &["rows.safetensors"]).lines().skip(1).eq(shown.lines().skip(1)), "{shown}");
+    place.succeed("inspect", &[&url, "--verify"]);
+}
+
+#[test]
+fn a_url_of_the_wrong_kind_is_refused_with_what_is_expected() {
+    let (place, server) = (Place::new(), Server::start());
+    place.write("rows.csv", "y,x\n0,1\n1,2\n");
+    let import = |url: &str, words: &[&str]| _ = place.refuse("import", &["rows.csv", url], words);
+    import(&server.url("/t.safetensors"), &["cannot be written by http:", "s3:, gs: or az:, or to a path"]);
+    import("file:///tmp/t.safetensors", &["file:///tmp/t.safetensors", "by its path"]);
+    let folder = server.url("/rows");
+    let one_file = ["/rows: ", "this program reads one file, not a folder of shards"];
+    place.refuse("tabular", &[&folder], &one_file);
+    place.refuse("images", &["--data", &folder], &one_file);
+    server.misbehave(|_, _| Some(Fault::Status(200, "Content-Type: text/html\r\n", "<html><a href=\"a\">a</a></html>")));
+    place.refuse("tabular", &[&folder], &one_file);
+    server.misbehave(|_, _| Some(Fault::Status(403, "", "")));
+    let stderr = place.refuse("tabular", &[&folder], &["refuses"]);
+    assert!(!stderr.contains("shards"), "{stderr}");
 }
 
 #[test]
@@ -205,6 +281,17 @@ fn programs_read_from_a_server_what_they_read_from_files() {
         let (here, there) = (auc(example, "here.safetensors", args), auc(example, &url, args));
         assert!(here == there && here > 0.6, "{example}: {here} from the file, {there} from the server");
     }
+
+    let mut letters =
+        TableWriter::create(place.path("letters.safetensors"), Schema::shaped(&[28, 28])).expect("it can be written");
+    for row in 0..400 {
+        let pixels: Vec<f32> = (0..784).map(|pixel| noise(row, pixel)).collect();
+        letters.push(&pixels, &[(row % 26) as f32]).expect("there is room");
+    }
+    letters.finish().expect("there is room");
+    server.put("/letters.safetensors", fs::read(place.path("letters.safetensors")).expect("it was written"));
+    let letters = ["letters.safetensors", &server.url("/letters.safetensors")].map(|table| run("first_network", &[table]));
+    assert!(letters[0].contains("best epoch") && letters[0] == letters[1], "{letters:?}");
 
     let predicted = ["rows.csv", csv.as_str()].map(|rows| {
         let small = ["--model", "mlp", "--hidden", "8", "--epochs", "3", "--target", "y"];

@@ -68,7 +68,7 @@ pub enum RemoteError {
     #[error("the program was asked to stop while it waited for the server")]
     Stopped,
     /// The store can only be read.
-    #[error("a table cannot be written by {scheme}; write it to s3:, gs:, az: or file:, or to a folder")]
+    #[error("a table cannot be written by {scheme}; write it to s3:, gs: or az:, or to a path")]
     ReadOnly {
         /// The scheme of the URL.
         scheme: &'static str,

@@ -77,24 +77,29 @@ pub(super) struct Slot {
 }
 
 impl Cache {
-    /// Opens or creates a cache. If it can only be read, that is its [`problem`](Self::problem).
+    /// Opens or creates a cache. If it cannot be written or created, that is its [`problem`](Self::problem).
     pub(super) fn open(folder: &Path, limit_bytes: u64) -> Result<Self, Error> {
-        let failed = |cause| Error::Io { path: folder.to_owned(), action: "use as a cache", cause };
-        create_private(folder).map_err(failed)?;
-        check_marker(folder)?;
         let cache = Self { folder: folder.to_owned(), limit_bytes, spare: Mutex::default(), problem: Mutex::new(None) };
-        match cache.lock_size() {
-            Ok(mut size) => {
-                // Also corrects what killed processes have left.
-                cache.sweep();
-                cache.make_room(&mut size, 0, Recount::Yes).map_err(failed)?;
-            }
-            Err(error) => cache.give_up(&error),
+        let is_marked = create_private(folder).map_err(|cause| unusable(folder, cause)).and_then(|()| check_marker(folder));
+        let prepared = match is_marked {
+            Ok(()) => cache.prepare(),
+            Err(Error::Io { cause, .. }) if !is_something_else(&cause) => Err(cause),
+            Err(error) => return Err(error),
+        };
+        if let Err(error) = prepared {
+            cache.give_up(&error);
         }
         Ok(cache)
     }
 
-    /// Why blocks are not written: the folder is read-only, or the disk is full.
+    /// Corrects what killed processes have left, and keeps to the size.
+    fn prepare(&self) -> io::Result<()> {
+        let mut size = self.lock_size()?;
+        self.sweep();
+        self.make_room(&mut size, 0, Recount::Yes)
+    }
+
+    /// Why blocks are not written: the folder is read-only, or the disk is full, also without the least recently used blocks.
     pub(super) fn problem(&self) -> Option<String> {
         self.problem.lock().expect(HOLDERS_DO_NOT_PANIC).clone()
     }
@@ -166,9 +171,15 @@ impl Cache {
         File::open(self.folder.join(key.file_name(block))).and_then(read).is_ok()
     }
 
-    /// Writes a block. If that fails, no more blocks are written.
+    /// Writes a block; if the disk is full, in place of those that were least recently used. If that fails, no more blocks are
+    /// written.
     pub(super) fn fill(&self, mut slot: Slot, key: &Key, bytes: &[u8]) {
-        if let Err(error) = self.try_fill(&mut slot, key, bytes) {
+        let filled = self.try_fill(&mut slot, key, bytes).or_else(|error| {
+            let is_full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+            let can_retry = is_full && self.make_room_on_disk(bytes.len() as u64).and_then(|()| slot.empty()).is_ok();
+            if can_retry { self.try_fill(&mut slot, key, bytes) } else { Err(error) }
+        });
+        if let Err(error) = filled {
             self.give_up(&error);
         }
     }
@@ -205,7 +216,7 @@ impl Cache {
     }
 
     fn give_up(&self, error: &io::Error) {
-        let problem = format!("{}: blocks are not written: {error}", printable(&self.folder));
+        let problem = format!("{}: the cache is only read, blocks are not written: {error}", printable(&self.folder));
         self.problem.lock().expect(HOLDERS_DO_NOT_PANIC).get_or_insert(problem);
     }
 
@@ -222,15 +233,23 @@ impl Cache {
         let known = size.read_exact(&mut counted).map(|()| u64::from_le_bytes(counted));
         let mut total = match known {
             Ok(known) if recount == Recount::IfFull && known.saturating_add(n_bytes) <= self.limit_bytes => known,
-            _ => self.remove_oldest(n_bytes)?,
+            _ => self.remove_oldest(n_bytes, self.limit_bytes)?,
         };
         total += n_bytes;
-        size.rewind()?;
-        size.write_all(&total.to_le_bytes())
+        write_size(size, total)
     }
 
-    /// Removes blocks until there is room for `n_bytes`. Returns the size of the others.
-    fn remove_oldest(&self, n_bytes: u64) -> io::Result<u64> {
+    /// Removes the least recently used blocks so that `n_bytes` can take their place on a full disk.
+    fn make_room_on_disk(&self, n_bytes: u64) -> io::Result<()> {
+        let mut size = self.lock_size()?;
+        // What the blocks take now is all that they can take.
+        let total = self.remove_oldest(0, u64::MAX)?;
+        let total = self.remove_oldest(n_bytes, total.min(self.limit_bytes))?;
+        write_size(&mut size, total)
+    }
+
+    /// Removes blocks until there is room for `n_bytes` within a limit. Returns the size of the others.
+    fn remove_oldest(&self, n_bytes: u64, limit_bytes: u64) -> io::Result<u64> {
         let (mut blocks, now) = (Vec::new(), SystemTime::now());
         for entry in fs::read_dir(&self.folder)? {
             let path = entry?.path();
@@ -249,13 +268,13 @@ impl Cache {
         }
         blocks.sort();
         let mut total: u64 = blocks.iter().map(|(_, n_bytes, _)| n_bytes).sum();
-        if total + n_bytes <= self.limit_bytes {
+        if total + n_bytes <= limit_bytes {
             return Ok(total);
         }
         // Listing a large cache takes long: what is removed makes room for several blocks.
-        let several = (self.limit_bytes / 16).checked_div(n_bytes).unwrap_or(0) * n_bytes;
+        let several = (limit_bytes / 16).checked_div(n_bytes).unwrap_or(0) * n_bytes;
         for (_, block_bytes, path) in blocks {
-            if total + n_bytes + several <= self.limit_bytes {
+            if total + n_bytes + several <= limit_bytes {
                 break;
             }
             if fs::remove_file(path).is_ok() {
@@ -282,12 +301,25 @@ enum Recount {
     IfFull,
 }
 
+impl Slot {
+    /// Removes what was written to it.
+    fn empty(&mut self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.rewind()
+    }
+}
+
 impl Drop for Slot {
     fn drop(&mut self) {
         if !self.is_filled {
             _ = fs::remove_file(&self.temp);
         }
     }
+}
+
+fn write_size(size: &mut File, total: u64) -> io::Result<()> {
+    size.rewind()?;
+    size.write_all(&total.to_le_bytes())
 }
 
 /// The least recently used blocks are removed first. A read-only cache cannot be marked.
@@ -314,10 +346,20 @@ fn create_private(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
+fn unusable(folder: &Path, cause: io::Error) -> Error {
+    Error::Io { path: folder.to_owned(), action: "use as a cache", cause }
+}
+
+/// Whether there is something that is no cache, rather than one that cannot be used at the time.
+fn is_something_else(error: &io::Error) -> bool {
+    use io::ErrorKind::{AlreadyExists, InvalidData, InvalidInput, IsADirectory, NotADirectory};
+    matches!(error.kind(), AlreadyExists | InvalidData | InvalidInput | IsADirectory | NotADirectory)
+}
+
 /// Checks that the folder is a cache of this version, or marks an empty one.
 fn check_marker(folder: &Path) -> Result<(), Error> {
     let marker = folder.join(MARKER);
-    let failed = |cause| Error::Io { path: folder.to_owned(), action: "use as a cache", cause };
+    let failed = |cause| unusable(folder, cause);
     let refused = |problem: String| Error::Cache { path: folder.to_owned(), problem };
     match fs::read_to_string(&marker) {
         Ok(found) if found.trim() == VERSION => return Ok(()),
@@ -378,6 +420,24 @@ mod tests {
         let cache = Cache::open(folder.path(), block_bytes).unwrap();
         assert_eq!([0, 2, 3].map(|block| has(&cache, &key, block, 1000)), [false, false, true]);
         assert_eq!(cache.problem(), None);
+    }
+
+    /// `/dev/full` stays full, but the blocks that were removed for it show what was tried.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn on_a_full_disk_old_blocks_make_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = Key::new("k".to_owned());
+        let cache = Cache::open(folder.path(), 100_000).unwrap();
+        for block in 0..3 {
+            put(&cache, &key, block, &[block as u8; 1000]);
+            thread::sleep(Duration::from_millis(15));
+        }
+        let Claim::Fetch(Some(mut slot)) = cache.claim(&key, 3, 1000, Duration::ZERO) else { panic!("it is not there") };
+        slot.file = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        cache.fill(slot, &key, &[3; 1000]);
+        assert_eq!([0, 1, 2, 3].map(|block| has(&cache, &key, block, 1000)), [false, true, true, false]);
+        assert!(cache.problem().is_some_and(|problem| problem.contains("No space left")), "{:?}", cache.problem());
     }
 
     #[test]

@@ -55,7 +55,7 @@ fn server(url: &str, action: &str) -> Result<Location, Error> {
     match Place::of(url)? {
         Place::Server(location) => Ok(location),
         Place::File(path) => {
-            let problem = format!("is on this machine; {action} the file itself");
+            let problem = format!("is on this machine; {action} the file by its path");
             Err(Error::Remote { url: format!("file://{}", path.display()), reason: RemoteError::Url { problem } })
         }
     }

@@ -170,9 +170,10 @@ impl Object {
                 .all(|number| checked.contains_key(&number) || cache.has(key, number as u64))
     }
 
-    /// Reads some bytes, those of rows from blocks.
+    /// Reads some bytes, those of rows from blocks unless the options say otherwise.
     pub(crate) fn read(&self, bytes: Range<usize>, out: &mut [u8]) -> Result<(), Error> {
-        let Some(data) = self.data.get().filter(|data| data.start <= bytes.start) else {
+        let in_blocks = |data: &&Data| data.start <= bytes.start && self.session.options.whole_blocks;
+        let Some(data) = self.data.get().filter(in_blocks) else {
             out.copy_from_slice(&self.read_plain(bytes)?);
             return Ok(());
         };

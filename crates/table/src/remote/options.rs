@@ -25,6 +25,9 @@ pub struct RemoteOptions {
     pub cache_bytes: u64,
     /// Memory for the blocks that were read last, in bytes. 64 MiB by default.
     pub memory_bytes: usize,
+    /// Whether rows are read in whole blocks of 1 MiB, which are checked and cached, as for training. `false` requests the bytes
+    /// of the rows that are read, which are neither checked nor cached: for a look at a few rows. `true` by default.
+    pub whole_blocks: bool,
     /// The number of requests at a time. 16 by default.
     pub parallel: usize,
     /// How long a server may take to connect, to send anything at all, or to send less than 1 KiB/s. 30 s by default.
@@ -52,6 +55,7 @@ impl Default for RemoteOptions {
             cache: CacheFolder::Default,
             cache_bytes: 10 << 30,
             memory_bytes: 64 << 20,
+            whole_blocks: true,
             parallel: 16,
             timeout: Duration::from_secs(30),
             attempts: 8,

@@ -55,7 +55,7 @@ pub struct RemoteReport {
     pub bytes_from_server: u64,
     /// Bytes that were read from the cache.
     pub bytes_from_cache: u64,
-    /// Why blocks are not written to a cache although they should be; tables are then read without it.
+    /// Why blocks are not written to a cache although they should be. Those that are in it are still read.
     pub cache_problem: Option<String>,
 }
 
@@ -96,8 +96,8 @@ impl Remote {
     /// Opens the cache. Connections are made when they are needed.
     ///
     /// # Errors
-    /// [`Error::Io`] or [`Error::Cache`] if the folder named in the options cannot be used as a cache; [`Error::Remote`] if an
-    /// option is zero that may not be.
+    /// [`Error::Io`] or [`Error::Cache`] if the folder named in the options is something other than a cache of this version;
+    /// [`Error::Remote`] if an option is zero that may not be.
     pub fn new(options: RemoteOptions) -> Result<Self, Error> {
         check(&options)?;
         let open = |folder| Cache::open(folder, options.cache_bytes).map(Some);
@@ -106,11 +106,12 @@ impl Remote {
             (CacheFolder::At(folder), _) => (open(folder)?, None),
             (CacheFolder::Default, Some(folder)) => match open(&folder) {
                 Ok(cache) => (cache, None),
-                Err(error) => (None, Some(error.to_string())),
+                Err(error) => (None, Some(format!("read without a cache: {error}"))),
             },
-            (CacheFolder::Default, None) => {
-                (None, Some("there is no folder for a cache: neither XDG_CACHE_HOME nor HOME is set".to_owned()))
-            }
+            (CacheFolder::Default, None) => (
+                None,
+                Some("read without a cache, for which there is no folder: neither XDG_CACHE_HOME nor HOME is set".to_owned()),
+            ),
         };
         let runtime = Runtime::start().map_err(|cause| Error::Io {
             path: "brisk-table".into(),

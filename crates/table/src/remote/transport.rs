@@ -1,10 +1,11 @@
 //! The requests of `object_store` over `ureq`. Bodies are read whole, since they are blocks of a few MiB.
 
 use std::io::{self, Read};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use chrono::DateTime;
 use http_body_util::BodyExt;
 use object_store::client::{HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService};
 use object_store::{ClientConfigKey, ClientOptions, HeaderMap};
@@ -266,9 +267,19 @@ fn transient(status: StatusCode, headers: &HeaderMap, body: Body) -> Told {
         _ => format!("the server failed, {status}"),
     };
     let what = if message.is_empty() { what } else { format!("{what}: {message}") };
-    let after =
-        header_text(headers, header::RETRY_AFTER).and_then(|seconds| seconds.trim().parse().ok()).map(Duration::from_secs);
-    Told::Transient { what, after }
+    Told::Transient { what, after: retry_after(headers) }
+}
+
+/// How long the server asks to wait: in seconds, or until a time by its own clock, if it says what that is.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = header_text(headers, header::RETRY_AFTER)?.trim();
+    let seconds_of = |date: &str| DateTime::parse_from_rfc2822(date).ok().map(|time| time.timestamp());
+    let until = || {
+        let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs().try_into().ok();
+        let now = header_text(headers, header::DATE).and_then(seconds_of).or_else(now)?;
+        Some(seconds_of(text)?.saturating_sub(now).max(0).unsigned_abs())
+    };
+    text.parse().ok().or_else(until).map(Duration::from_secs)
 }
 
 /// The first byte and the last of a range.
@@ -315,7 +326,23 @@ impl Range {
 
 #[cfg(test)]
 mod tests {
-    use super::Range;
+    use super::*;
+
+    #[test]
+    fn a_server_may_ask_for_seconds_or_until_a_time() {
+        let after = |retry_after: &str, date: Option<&str>| {
+            let headers = [(header::RETRY_AFTER, Some(retry_after)), (header::DATE, date)];
+            let headers = headers.into_iter().filter_map(|(name, text)| Some((name, text?.parse().unwrap())));
+            super::retry_after(&headers.collect())
+        };
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        assert_eq!(after(" 7 ", None), seconds(7));
+        let date = Some("Wed, 21 Oct 2015 07:28:00 GMT");
+        assert_eq!(after("Wed, 21 Oct 2015 07:29:30 GMT", date), seconds(90));
+        assert_eq!(after("Wed, 21 Oct 2015 07:27:00 GMT", date), seconds(0), "a time that has passed");
+        assert_eq!(after("Wed, 21 Oct 2015 07:27:00 GMT", None), seconds(0), "by the clock of this machine");
+        assert_eq!(after("soon", date), None);
+    }
 
     #[test]
     fn a_range_is_compared_with_what_was_requested() {

@@ -191,6 +191,20 @@ fn little_memory_does_not_block_the_readers() {
     }
 }
 
+/// Without blocks, a few rows take a few bytes.
+#[test]
+fn a_few_rows_are_read_without_their_blocks() {
+    let (server, url) = serving_ramp();
+    let remote = Remote::new(RemoteOptions { whole_blocks: false, ..options(CacheFolder::Off) }).unwrap();
+    let table = StreamedTable::open_url(&url, &ReadAhead::new(0), &remote).unwrap();
+    let (mut rows, mut labels) = ([0.0; 6], [0.0; 3]);
+    let start = N_ROWS - 3;
+    table.gather(RowSelection::Range(start..N_ROWS), RowBuffers::new(&mut rows, &mut labels)).unwrap();
+    assert_eq!((rows[0], rows[5], labels[0]), (start as f32, (N_ROWS - 1) as f32 / 2.0, (start % 2) as f32));
+    let report = remote.report();
+    assert!(server.requests().len() == 3 && report.bytes_from_server < 70_000, "{report:?}");
+}
+
 /// Every request fails the first time.
 #[test]
 fn what_passes_is_tried_again() {

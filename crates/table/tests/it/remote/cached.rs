@@ -132,6 +132,15 @@ fn a_cache_that_cannot_be_written_is_read() {
     assert_eq!(blocks(folder.path()).len(), super::N_BLOCKS, "nothing was added");
 }
 
+/// Nothing can be created there, not even by root.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_cache_that_cannot_be_created_is_a_problem() {
+    let (_server, url) = serving_ramp();
+    let report = read(&url, at(Path::new("/sys/brisk-table-test")));
+    assert!(report.cache_problem.as_ref().is_some_and(|problem| problem.contains("not written")), "{report:?}");
+}
+
 fn child(name: &str, url: &str, cache: &Path, limit: &str) -> Child {
     Command::new("sh")
         .args(["-c", &format!(r#"trap "" XFSZ; {limit} exec "$0" --exact "$1" --nocapture"#)])
@@ -176,6 +185,42 @@ fn a_full_disk_only_costs_the_cache() {
     let files: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(blocks(folder.path()).len(), 0, "{files:?}");
     assert!(files.iter().all(|name| !name.to_string_lossy().ends_with(".tmp")), "{files:?}");
+}
+
+/// Not even a new cache can be marked.
+#[cfg(unix)]
+#[test]
+fn a_new_cache_on_a_full_disk_is_a_problem() {
+    let (_server, url) = serving_ramp();
+    let folder = tempfile::tempdir().unwrap();
+    check_passed(child("child_whose_disk_is_full", &url, folder.path(), "ulimit -f 0;"));
+    assert_eq!(blocks(folder.path()).len(), 0);
+    // Once there is room, it is a cache.
+    assert_eq!((read(&url, at(folder.path())).cache_problem, blocks(folder.path()).len()), (None, super::N_BLOCKS));
+}
+
+/// Not a test by itself.
+#[test]
+fn child_whose_disk_is_small() {
+    let (Some(url), Some(cache)) = (env::var_os(URL), env::var_os(CACHE)) else { return };
+    let (url, cache) = (url.to_str().unwrap(), Path::new(&cache));
+    let report = read(url, RemoteOptions { parallel: 1, ..at(cache) });
+    assert!(report.cache_problem.is_none() && !blocks(cache).is_empty(), "{report:?}");
+}
+
+/// The cache may be larger than its disk, which can be mounted where users have namespaces of their own.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_cache_keeps_to_the_size_of_its_disk() {
+    let (_server, url) = serving_ramp();
+    let folder = tempfile::tempdir().unwrap();
+    let can_mount = Command::new("unshare").args(["-rm", "mount", "-t", "tmpfs", "none"]).arg(folder.path()).output();
+    if !can_mount.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: this user cannot mount a disk");
+        return;
+    }
+    let on_small_disk = format!(r#"unshare -rm sh -c 'mount -t tmpfs -o size=4m none "$0" && "$@"' "${CACHE}""#);
+    check_passed(child("child_whose_disk_is_small", &url, folder.path(), &on_small_disk));
 }
 
 /// Two processes and two sessions of this one start together: each block is fetched once.
