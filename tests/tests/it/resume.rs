@@ -130,7 +130,8 @@ fn a_run_that_is_to_stop_does_not_need_the_rows_of_its_next_step() -> Result<(),
     let last = Checkpoint::load(folder.last())?;
     assert_eq!(last.metadata::<usize>("epoch", "a number of epochs")?, 1);
 
-    let found = fit(&cpu(1), &ready, &ready.train, &mut into_folder(root.path()).0, Some(&last))?;
+    outputs.stop.clear();
+    let found = fit(&cpu(1), &ready, &ready.train, &mut outputs, Some(&last))?;
     let expected = fit(&cpu(2), &ready, &ready.train, &mut quiet(), None)?;
     assert!(found.1 == expected.1, "the same weights as without the stop, bit for bit");
     Ok(())
