@@ -191,7 +191,7 @@ impl Training<'_> {
         let has_failed = part.notified.is_failed() || is_checking;
         let notified_all = if has_failed { Ok(()) } else { self.notify(&mut part.notified, n_done, fit.outputs) };
         // The rows of the next steps, for which the run need not wait any more: it ends as after the last complete one.
-        let is_stopped = self.replicas.is_single() && fit.outputs.stop.is_requested();
+        let is_stopped = self.replicas.is_single() && fit.outputs.stop.is_requested() && !has_failed;
         let result = match result {
             Err(Error::Stream { .. }) if is_stopped => {
                 part.steps = Steps::Ended(Ended::Stopped);
