@@ -1,8 +1,7 @@
 use brisk_kernels::{Interval, Kernel, Number, Rule, StepValue, Update};
 use brisk_tensor::{Graph, Persistent};
 
-use crate::elementwise::Elementwise;
-use crate::elementwise::groups_setter;
+use crate::elementwise::{Elementwise, betas_and_eps_setters, groups_setter};
 use crate::optimizer::Optimizer;
 use crate::parameters::Parameters;
 use crate::step_inputs::StepInputs;
@@ -69,17 +68,7 @@ impl Adam {
         Self { elementwise, step: AdamStep::DEFAULT, is_amsgrad: true }
     }
 
-    /// Sets β₁ and β₂.
-    pub fn betas(mut self, beta1: f32, beta2: f32) -> Self {
-        (self.step.beta1, self.step.beta2) = (beta1, beta2);
-        self
-    }
-
-    /// Sets ε.
-    pub fn eps(mut self, eps: f32) -> Self {
-        self.step.eps = eps;
-        self
-    }
+    betas_and_eps_setters!(step);
 
     /// Sets the weight decay; [`WeightDecay::Decoupled`] makes it AdamW.
     pub fn weight_decay(mut self, weight_decay: WeightDecay) -> Self {

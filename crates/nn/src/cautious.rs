@@ -4,7 +4,7 @@ use brisk_tensor::{Graph, Persistent};
 
 use crate::division::Piece;
 use crate::elementwise::Elementwise;
-use crate::elementwise::{Elements, groups_setter};
+use crate::elementwise::{Elements, betas_and_eps_setters, groups_setter};
 use crate::optimizer::Optimizer;
 use crate::parameters::Parameters;
 use crate::step_inputs::StepInputs;
@@ -34,17 +34,7 @@ impl CautiousAdamW {
         Self { elementwise: Elementwise::new(params, "cautious_adamw", &["m", "v"]), settings }
     }
 
-    /// Sets β₁ and β₂.
-    pub fn betas(mut self, beta1: f32, beta2: f32) -> Self {
-        (self.settings.beta1, self.settings.beta2) = (beta1, beta2);
-        self
-    }
-
-    /// Sets ε.
-    pub fn eps(mut self, eps: f32) -> Self {
-        self.settings.eps = eps;
-        self
-    }
+    betas_and_eps_setters!(settings);
 
     /// Sets the decoupled weight decay λ.
     pub fn weight_decay(mut self, weight_decay: f32) -> Self {

@@ -98,6 +98,24 @@ macro_rules! groups_setter {
 }
 pub(crate) use groups_setter;
 
+/// The methods `betas` and `eps` of an optimizer with these fields in the field of this name.
+macro_rules! betas_and_eps_setters {
+    ($settings:ident) => {
+        /// Sets β₁ and β₂.
+        pub fn betas(mut self, beta1: f32, beta2: f32) -> Self {
+            (self.$settings.beta1, self.$settings.beta2) = (beta1, beta2);
+            self
+        }
+
+        /// Sets ε.
+        pub fn eps(mut self, eps: f32) -> Self {
+            self.$settings.eps = eps;
+            self
+        }
+    };
+}
+pub(crate) use betas_and_eps_setters;
+
 /// What a rule reads and replaces.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Elements<'a> {

@@ -2,8 +2,7 @@ use brisk_kernels::{Interval, Number, Rule, StepValue};
 use brisk_tensor::{Graph, Persistent};
 
 use crate::adam::WeightDecay;
-use crate::elementwise::Elementwise;
-use crate::elementwise::groups_setter;
+use crate::elementwise::{Elementwise, betas_and_eps_setters, groups_setter};
 use crate::optimizer::Optimizer;
 use crate::parameters::Parameters;
 use crate::step_inputs::StepInputs;
@@ -29,17 +28,7 @@ impl NAdam {
         Self { elementwise: Elementwise::new(params, "nadam", &["m", "v", "correction"]), step }
     }
 
-    /// Sets β₁ and β₂.
-    pub fn betas(mut self, beta1: f32, beta2: f32) -> Self {
-        (self.step.beta1, self.step.beta2) = (beta1, beta2);
-        self
-    }
-
-    /// Sets ε.
-    pub fn eps(mut self, eps: f32) -> Self {
-        self.step.eps = eps;
-        self
-    }
+    betas_and_eps_setters!(step);
 
     /// Sets ψ, above 0: how fast the momentum grows.
     pub fn momentum_decay(mut self, momentum_decay: f32) -> Self {

@@ -275,7 +275,10 @@ impl Checkpoint {
     /// Those of [`load`](Self::load), apart from those of the values.
     pub fn check_heads(path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
-        let missing = || Error::io(path, "read the checkpoint")(io::ErrorKind::NotFound.into());
+        let missing = || {
+            let cause = std::fs::metadata(path).err().unwrap_or_else(|| io::ErrorKind::NotFound.into());
+            Error::io(path, "read the checkpoint")(cause)
+        };
         Self::strings_in(Source::Folder, path)?.map(drop).ok_or_else(missing)
     }
 

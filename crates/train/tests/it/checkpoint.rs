@@ -91,6 +91,23 @@ fn a_file_cut_off_anywhere_is_refused() {
 }
 
 #[test]
+fn heads_are_checked_without_the_values() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("last.safetensors");
+    for check in [|path: &Path| Checkpoint::check_heads(path), |path: &Path| Checkpoint::load(path).map(drop)] {
+        let missing = message(check(&path));
+        assert!(missing.contains("last.safetensors: cannot read the checkpoint: No such file"), "{missing}");
+    }
+    let mut bytes = bytes(&checkpoint());
+    *bytes.last_mut().expect("it is not empty") ^= 1;
+    fs::write(&path, &bytes).expect("there is room");
+    Checkpoint::check_heads(&path).expect("its values are not read");
+    assert!(matches!(Checkpoint::load(&path), Err(Error::Damaged { .. })), "a value has changed");
+    fs::write(&path, &bytes[..bytes.len() - 1]).expect("there is room");
+    assert!(matches!(Checkpoint::check_heads(&path), Err(Error::Damaged { .. })), "it is too short");
+}
+
+#[test]
 fn how_much_of_a_file_is_missing_is_said() {
     let whole = bytes(&checkpoint());
     let header_end = 8 + u64::from_le_bytes(whole[..8].try_into().expect("eight bytes")) as usize;
