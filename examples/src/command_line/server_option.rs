@@ -48,7 +48,7 @@ impl ServerOption {
 #[group(skip)]
 pub struct CacheOptions {
     /// Folder in which blocks of tables on servers are kept, for all programs that name it
-    /// [default: brisk-table in XDG_CACHE_HOME or ~/.cache]
+    /// [default: brisk-table/cache-2 in XDG_CACHE_HOME or ~/.cache]
     #[cfg(feature = "remote")]
     #[arg(long, value_name = "DIR", help_heading = "Running")]
     cache: Option<PathBuf>,

@@ -13,18 +13,19 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use brisk_atomic_file::{Leftover, create_claimed, printable};
+use zlib_rs::adler32::adler32;
 
 use crate::checksum::checksum;
 use crate::error::Error;
 
-const VERSION: &str = "1";
+pub(super) const VERSION: &str = "2";
 /// The file that marks a folder as a cache; it contains the version.
 const MARKER: &str = "brisk-table-cache";
 const SIZE: &str = "size";
 const BLOCK: &str = "block";
 const MAGIC: u64 = u64::from_le_bytes(*b"BRSKBLK1");
-/// Length of the key, checksum of block and key, magic number.
-const TRAILER_BYTES: usize = 4 + 4 + 8;
+/// The Adler-32 of no bytes.
+const NO_BYTES: u32 = 1;
 const POLL: Duration = Duration::from_millis(5);
 
 /// What a block belongs to.
@@ -53,7 +54,7 @@ impl Key {
 pub(super) struct Cache {
     folder: PathBuf,
     limit_bytes: u64,
-    /// Memory for a block, of each thread that checks one.
+    /// Memory for the rest of a block, of each thread that checks one.
     spare: Mutex<Vec<Vec<u8>>>,
     /// Why blocks are no longer written, if so.
     problem: Mutex<Option<String>>,
@@ -142,18 +143,12 @@ impl Cache {
 
     /// Reads a part of a block of `n_bytes` and checks all of it. `false` if the block is not there.
     pub(super) fn read_checked(&self, key: &Key, block: u64, n_bytes: usize, part: Range<usize>, out: &mut [u8]) -> bool {
-        let path = self.folder.join(key.file_name(block));
-        if part.len() == n_bytes {
-            return self.read_into(out, &path, key);
-        }
         let spare = || self.spare.lock().expect(HOLDERS_DO_NOT_PANIC);
-        let mut bytes = spare().pop().unwrap_or_default();
-        bytes.resize(n_bytes, 0);
-        let is_read = self.read_into(&mut bytes, &path, key);
-        if is_read {
-            out.copy_from_slice(&bytes[part]);
-        }
-        spare().push(bytes);
+        let mut rest = spare().pop().unwrap_or_default();
+        rest.resize(n_bytes - part.len(), 0);
+        let (before, after) = rest.split_at_mut(part.start);
+        let is_read = self.read_into([before, out, after], &self.folder.join(key.file_name(block)), key);
+        spare().push(rest);
         is_read
     }
 
@@ -185,7 +180,7 @@ impl Cache {
     }
 
     fn try_fill(&self, slot: &mut Slot, key: &Key, bytes: &[u8]) -> io::Result<()> {
-        let trailer = trailer(key, bytes);
+        let trailer = trailer(key, adler32(NO_BYTES, bytes));
         slot.file.write_all(bytes)?;
         slot.file.write_all(&trailer)?;
         let mut size = self.lock_size()?;
@@ -198,21 +193,33 @@ impl Cache {
     /// The bytes of a block, if it is there.
     fn read(&self, path: &Path, key: &Key, n_bytes: usize) -> Option<Vec<u8>> {
         let mut bytes = vec![0; n_bytes];
-        self.read_into(&mut bytes, path, key).then_some(bytes)
+        self.read_into([&mut bytes], path, key).then_some(bytes)
     }
 
-    /// Replaces `bytes` by those of a block of this length. `false` if it is not there; a damaged one is removed.
-    fn read_into(&self, bytes: &mut [u8], path: &Path, key: &Key) -> bool {
+    /// Fills the pieces, one after the other, with a block of their length. `false` if it is not there; a damaged one is removed.
+    fn read_into<const N: usize>(&self, pieces: [&mut [u8]; N], path: &Path, key: &Key) -> bool {
+        /// What is read is in the processor's cache when its checksum is computed.
+        const CHUNK_BYTES: usize = 256 << 10;
         let Ok(mut file) = File::open(path) else { return false };
-        let mut rest = Vec::with_capacity(key.text.len() + TRAILER_BYTES + 1);
-        let is_read = file.read_exact(bytes).and_then(|()| file.read_to_end(&mut rest)).is_ok();
-        if !is_read || rest != trailer(key, bytes) {
+        let read = || {
+            let mut sum = NO_BYTES;
+            for chunk in pieces.into_iter().flat_map(|piece| piece.chunks_mut(CHUNK_BYTES)) {
+                file.read_exact(chunk)?;
+                sum = adler32(sum, chunk);
+            }
+            let expected = trailer(key, sum);
+            let mut found = Vec::with_capacity(expected.len() + 1);
+            Read::by_ref(&mut file).take(expected.len() as u64 + 1).read_to_end(&mut found)?;
+            io::Result::Ok(found == expected)
+        };
+        let is_right = read().unwrap_or(false);
+        if is_right {
+            mark_used(&file);
+        } else {
             // Its size stays counted until the next recount.
             _ = fs::remove_file(path);
-            return false;
         }
-        mark_used(&file);
-        true
+        is_right
     }
 
     fn give_up(&self, error: &io::Error) {
@@ -327,10 +334,11 @@ fn mark_used(file: &File) {
     _ = file.set_modified(SystemTime::now());
 }
 
-/// What follows the bytes of a block in its file.
-fn trailer(key: &Key, bytes: &[u8]) -> Vec<u8> {
+/// What follows the bytes of a block in its file, of which `sum` is the Adler-32: the key, its length, a checksum of both, and a
+/// magic number. A program checks each block that it uses; CRC-32 would cost four times as much.
+fn trailer(key: &Key, sum: u32) -> Vec<u8> {
     let mut trailer = key.text.clone().into_bytes();
-    let sum = checksum(bytes) ^ checksum(&trailer);
+    let sum = sum ^ checksum(&trailer);
     trailer.extend((trailer.len() as u32).to_le_bytes());
     trailer.extend(sum.to_le_bytes());
     trailer.extend(MAGIC.to_le_bytes());
@@ -402,7 +410,7 @@ mod tests {
     fn the_least_recently_used_blocks_make_room() {
         let folder = tempfile::tempdir().unwrap();
         let key = Key::new("k".to_owned());
-        let block_bytes = 1000 + key.text.len() as u64 + TRAILER_BYTES as u64;
+        let block_bytes = (1000 + trailer(&key, NO_BYTES).len()) as u64;
         let cache = Cache::open(folder.path(), 3 * block_bytes).unwrap();
         let later = || thread::sleep(Duration::from_millis(15));
         for block in 0..3 {
@@ -444,7 +452,7 @@ mod tests {
     fn a_block_from_the_future_makes_room_like_others() {
         let folder = tempfile::tempdir().unwrap();
         let key = Key::new("k".to_owned());
-        let block_bytes = 1000 + key.text.len() as u64 + TRAILER_BYTES as u64;
+        let block_bytes = (1000 + trailer(&key, NO_BYTES).len()) as u64;
         let cache = Cache::open(folder.path(), 2 * block_bytes).unwrap();
         put(&cache, &key, 0, &[0; 1000]);
         let in_a_day = SystemTime::now() + Duration::from_secs(86_400);

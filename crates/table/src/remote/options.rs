@@ -2,6 +2,8 @@ use std::env;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::cache::VERSION;
+
 /// How tables at URLs are read and written.
 ///
 /// # Examples
@@ -83,8 +85,9 @@ impl std::fmt::Debug for RemoteOptions {
 /// Where blocks of tables are kept that were read from a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CacheFolder {
-    /// `brisk-table` in the user's folder for caches: `XDG_CACHE_HOME`, or `~/.cache`. If it cannot be used, tables are read
-    /// without a cache, and [`RemoteReport::cache_problem`](crate::RemoteReport::cache_problem) says why.
+    /// `brisk-table/cache-2`, for the version of the cache, in the user's folder for caches: `XDG_CACHE_HOME`, or `~/.cache`. If
+    /// it cannot be used, tables are read without a cache, and
+    /// [`RemoteReport::cache_problem`](crate::RemoteReport::cache_problem) says why.
     #[default]
     Default,
     /// This folder, which is created if it does not exist.
@@ -100,6 +103,6 @@ impl CacheFolder {
         let base = absolute("XDG_CACHE_HOME")
             .or_else(|| absolute("HOME").map(|home| home.join(".cache")))
             .or_else(|| absolute("LOCALAPPDATA"))?;
-        Some(base.join("brisk-table"))
+        Some(base.join("brisk-table").join(format!("cache-{VERSION}")))
     }
 }
