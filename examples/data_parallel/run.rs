@@ -66,7 +66,7 @@ pub(crate) fn train(
     let [train_part, valid_part] = streamed::parts(&data.train, options)?;
     let Network { model, params, optimizer } = Network::new(n_cols, run).try_map(|params| replicas.divide(params))?;
     let config = TrainerConfig { checkpoint_every: options.place.checkpoint_every, ..run.trainer_config() };
-    let feed = streamed::feed(&data.train, options);
+    let feed = streamed::feed(options);
     let trainer = Trainer::new(&device).config(config).feed(&feed).replicas(replicas).prepare(
         Trainable::new(&model, &params, &optimizer),
         &Binary::new(),

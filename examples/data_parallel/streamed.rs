@@ -26,16 +26,10 @@ pub(crate) fn parts<'a>(rows: &'a TableRows, options: &Options) -> Result<[Subse
     })
 }
 
-/// How rows reach the device: streamed ones by lanes, of which each replica reads its own, else in shuffled blocks, of which two
-/// windows fit into the memory for them.
-pub(crate) fn feed(rows: &TableRows, options: &Options) -> FeedConfig {
-    let Some(mebibytes) = options.stream else { return FeedConfig::default() };
-    let (seed, block_rows) = (options.run.seed, block_rows(rows));
-    // A window is the one in use or the next one, and half of the memory is left for those after them and for rows in order.
-    let window_blocks = u32::try_from((mebibytes << 20) / (4 * BLOCK_BYTES)).unwrap_or(u32::MAX).max(1);
-    let order = Lanes::of_batches(options.run.batch, row_bytes(rows), Some(seed))
-        .map_or(Order::Blocks { seed, block_rows, window_blocks }, Order::Lanes);
-    FeedConfig { choice: FeedChoice::Streamed, order: Some(order), ..FeedConfig::default() }
+/// How rows reach the device. Streamed ones are shuffled by blocks, of which each replica reads its own.
+pub(crate) fn feed(options: &Options) -> FeedConfig {
+    let choice = if options.stream.is_some() { FeedChoice::Streamed } else { FeedChoice::Auto };
+    FeedConfig { choice, ..FeedConfig::default() }
 }
 
 /// The order of rows to test on in batches of `batch_rows`, of which each replica scores its part.

@@ -32,12 +32,16 @@ pub struct Layout {
     /// The number of rows, gathered by number, that are enough work for a thread: small if rows are decoded, large if they are
     /// copied.
     pub grain: usize,
+    /// Whether the source reads blocks of consecutive rows, as from a server or a file larger than memory. Training that streams
+    /// such rows then shuffles them [by blocks](crate::Order::by_blocks), since an order over all rows would read a block for
+    /// each row.
+    pub reads_blocks: bool,
 }
 
 impl Layout {
-    /// Rows of `n_cols` features with one label, without categories and weights, which are copied rather than decoded.
+    /// Rows of `n_cols` features with one label, without categories and weights, which are in memory and copied, not decoded.
     pub fn new(n_rows: usize, n_cols: usize) -> Self {
-        Self { n_rows, n_cols, n_labels: 1, n_categories: 0, has_weights: false, grain: BLOCK }
+        Self { n_rows, n_cols, n_labels: 1, n_categories: 0, has_weights: false, grain: BLOCK, reads_blocks: false }
     }
 
     /// How many weights a row has: 0 or 1.

@@ -30,15 +30,9 @@ impl Lanes {
     pub fn of_batches(batch_rows: usize, row_bytes: usize, seed: Option<u64>) -> Option<Self> {
         const LANE_ROWS: usize = 16;
         const MAX_LANES: usize = 64;
-        /// 1 MiB of features, if labels and weights add up to an eighth of that. A block of a power of two such rows then is one
-        /// request, where their size allows it.
-        const BLOCK_BYTES: usize = 9 << 17;
-        const WINDOWS_BLOCKS: usize = 16;
         let most = (batch_rows / LANE_ROWS).min(MAX_LANES);
         let n_lanes = (2..=most).rev().find(|n_lanes| batch_rows.is_multiple_of(*n_lanes))?;
-        let block_rows = (BLOCK_BYTES / row_bytes.max(1)).max(1);
-        // A power of two, as blocks of files are; there are fewer than 2^32 rows.
-        let block_rows = 1 << block_rows.ilog2().min(31);
+        let block_rows = rows_of_a_block(row_bytes);
         let batch_rows = u32::try_from(batch_rows).ok()?;
         let window_blocks = WINDOWS_BLOCKS.div_ceil(n_lanes) as u32;
         Some(Self { seed, batch_rows, n_lanes: n_lanes as u32, block_rows, window_blocks })
@@ -52,6 +46,19 @@ impl Lanes {
         let is_even = batch_rows.checked_rem(n_lanes) == Some(0) && batch_rows > 0;
         if is_even { Ok(()) } else { Err(Error::Lanes { batch_rows, n_lanes }) }
     }
+}
+
+/// The blocks that are shuffled together, of all lanes.
+pub(crate) const WINDOWS_BLOCKS: usize = 16;
+
+/// The number of rows of `row_bytes` bytes in a block of about 1 MiB.
+pub(crate) fn rows_of_a_block(row_bytes: usize) -> u32 {
+    /// 1 MiB of features, if labels and weights add up to an eighth of that. A block of a power of two such rows then is one
+    /// request, where their size allows it.
+    const BLOCK_BYTES: usize = 9 << 17;
+    let block_rows = (BLOCK_BYTES / row_bytes.max(1)).max(1);
+    // A power of two, as blocks of files are; there are fewer than 2^32 rows.
+    1 << block_rows.ilog2().min(31)
 }
 
 /// `lanes:42:1024:64:4096:2`: the seed (`none` in the order of the source), rows of a batch, lanes, rows of a block, blocks of a

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use crate::block_shuffle::BlockShuffle;
 use crate::draws::WeightedDraws;
 use crate::error::Error;
-use crate::lane_shuffle::{LaneShuffle, Lanes};
+use crate::lane_shuffle::{LaneShuffle, Lanes, WINDOWS_BLOCKS, rows_of_a_block};
 use crate::shuffle::Shuffle;
 
 /// The order in which an epoch takes the rows. The same for every thread, worker, rank and device.
@@ -46,6 +46,15 @@ pub enum Order {
 }
 
 impl Order {
+    /// The order to shuffle rows in that are read by blocks of about 1 MiB, the same for any number of ranks: by
+    /// [lanes](Lanes::of_batches), or, if batches of `batch_rows` cannot be divided into lanes, in windows of sixteen blocks.
+    pub fn by_blocks(batch_rows: usize, row_bytes: usize, seed: u64) -> Self {
+        match Lanes::of_batches(batch_rows, row_bytes, Some(seed)) {
+            Some(lanes) => Self::Lanes(lanes),
+            None => Self::Blocks { seed, block_rows: rows_of_a_block(row_bytes), window_blocks: WINDOWS_BLOCKS as u32 },
+        }
+    }
+
     /// The order of `epoch`, over `n_rows` rows.
     pub fn of_epoch(&self, n_rows: u32, epoch: u32) -> EpochOrder {
         match self {

@@ -97,6 +97,7 @@ fn layout<S: RowStore>(store: &S) -> Layout {
         n_labels: parts.n_labels(),
         n_categories: parts.n_categories(),
         has_weights: parts.weights.is_some(),
+        reads_blocks: store.reads_blocks(),
         ..Layout::new(store.n_rows(), parts.n_cols)
     }
 }

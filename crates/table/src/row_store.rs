@@ -20,6 +20,9 @@ pub trait RowStore: Sync {
 
     fn n_rows(&self) -> usize;
 
+    /// Whether blocks of rows are read when they are needed, see [`Layout::reads_blocks`](brisk_loader::Layout::reads_blocks).
+    fn reads_blocks(&self) -> bool;
+
     /// The statistics of all rows, if they were stored.
     fn statistics(&self) -> Option<&[ColumnStatistics]> {
         self.parts().metadata.statistics.as_deref()

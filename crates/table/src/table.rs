@@ -211,6 +211,10 @@ impl RowStore for Table {
         self.parts.n_rows
     }
 
+    fn reads_blocks(&self) -> bool {
+        false
+    }
+
     #[inline]
     fn each_row(&self, part: Part, rows: &[u32], mut take: impl FnMut(usize, &[u8])) -> Result<(), Error> {
         let Some(tensor) = self.parts.tensor(part) else { return Ok(()) };

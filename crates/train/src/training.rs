@@ -192,9 +192,8 @@ impl<'a> Training<'a> {
 
         let feed =
             Feeds { device, replicas, config: FeedConfig { labels: task.labels().dtype(), ..replicas.feed_config(feed)? } };
-        let shuffled = (Order::Shuffled { seed: config.seed }, Some(config.seed));
         let weights = if shares_weights { RowWeights::Known(of_train.weights.into()) } else { RowWeights::Unknown };
-        let train = feed.feed("train", train, shuffled, config.batch_rows, &weights)?;
+        let train = feed.feed("train", train, Some(config.seed), config.batch_rows, &weights)?;
         let train = if config.drop_last { train.drop_last() } else { train };
         let train = match &augment {
             None => train,
@@ -205,8 +204,7 @@ impl<'a> Training<'a> {
         // The first rows of the table are those of any number of replicas only in its order.
         let order = (n_valid_rows < valid.n_rows()).then_some(Order::Sequential);
         let feed = Feeds { config: FeedConfig { budget_bytes: left, order, ..feed.config }, ..feed };
-        let valid =
-            feed.feed("valid", valid, (Order::Sequential, None), EVALUATION_ROWS, &RowWeights::Unused)?.first_rows(n_valid_rows);
+        let valid = feed.feed("valid", valid, None, EVALUATION_ROWS, &RowWeights::Unused)?.first_rows(n_valid_rows);
 
         let mut warnings = config.warnings(train.n_rows());
         warnings.extend(misfit);

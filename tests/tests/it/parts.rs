@@ -22,12 +22,13 @@ struct Counted<S> {
     times: Vec<AtomicU32>,
     /// This row cannot be read.
     broken: Option<usize>,
+    reads_blocks: bool,
 }
 
 impl<S: RowSource> Counted<S> {
     fn new(rows: S) -> Self {
         let times = (0..rows.n_rows()).map(|_| AtomicU32::new(0)).collect();
-        Self { rows, fingerprint: Some(7), times, broken: None }
+        Self { rows, fingerprint: Some(7), times, broken: None, reads_blocks: true }
     }
 
     /// How often rows were read, if all were read equally often; since the last call.
@@ -44,7 +45,7 @@ impl<S: RowSource<Error = brisk_loader::Error>> RowSource for Counted<S> {
     type Error = brisk_loader::Error;
 
     fn layout(&self) -> Layout {
-        self.rows.layout()
+        Layout { reads_blocks: self.reads_blocks, ..self.rows.layout() }
     }
 
     fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, S::Feature>) -> Result<(), Self::Error> {
@@ -347,38 +348,44 @@ fn rows_of_other_fingerprints_are_compared_by_their_digests() -> Result<(), Erro
     Ok(())
 }
 
+/// For any number of replicas.
 #[test]
-fn rows_that_replicas_stream_come_by_lanes() -> Result<(), Error> {
-    let [train, valid] = [rows(0, 731), rows(731, 300)].map(Counted::new);
-    let facts = |n: usize, feed: &(dyn Fn(usize) -> FeedConfig + Sync), batch_rows: usize| {
+fn streamed_rows_of_a_source_that_reads_blocks_are_shuffled_by_blocks() -> Result<(), Error> {
+    let source = |reads_blocks| [rows(0, 731), rows(731, 300)].map(|rows| Counted { reads_blocks, ..Counted::new(rows) });
+    let [by_blocks, in_memory] = [source(true), source(false)];
+    let facts = |n: usize, [train, valid]: &[Counted<_>; 2], feed: &(dyn Fn(usize) -> FeedConfig + Sync), batch_rows: usize| {
         run_threads(n, &DataParallelConfig::default(), |replica| {
             let (ready, device) = (Setting::default().ready(), cpu(1));
             let Ready { model, params, adam, .. } = &ready;
             let trainer = Trainer::new(&device).batch_rows(batch_rows).seed(5).feed(&feed(replica.rank())).replicas(replica);
-            let training = trainer.prepare(Trainable::new(model, params, adam), &Binary::new(), &train, &valid)?;
+            let training = trainer.prepare(Trainable::new(model, params, adam), &Binary::new(), train, valid)?;
             let rows = training.train_rows();
             Ok::<_, Error>((rows.order().clone(), rows.fact().clone()))
         })
     };
-    let of = |order: &Order| match order {
-        Order::Lanes(lanes) => Some((lanes.seed, lanes.batch_rows, lanes.n_lanes)),
-        _ => None,
+    let lanes = |batch_rows, n_lanes| {
+        let order = Order::by_blocks(batch_rows, (N_COLS + 1) * size_of::<f32>(), 5);
+        assert!(matches!(order, Order::Lanes(lanes) if lanes.n_lanes == n_lanes && lanes.seed == Some(5)), "{order}");
+        order
     };
-    let streams = |_: usize| streamed(None);
-    let [two, three] = [facts(2, &streams, 64)?, facts(3, &streams, 64)?];
-    assert_eq!(of(&two[0].0), Some((Some(5), 64, 4)));
-    assert!(two.iter().chain(&three).all(|(order, _)| *order == two[0].0), "the lanes do not depend on the number of replicas");
-    assert_eq!(of(&facts(2, &streams, 90)?[0].0), Some((Some(5), 90, 5)), "18 rows of each lane");
-    for (n, batch_rows) in [(1, 64), (2, 24), (2, 37)] {
-        let order = &facts(n, &streams, batch_rows)?[0].0;
-        assert_eq!(*order, Order::Shuffled { seed: 5 }, "{n} replicas, batches of {batch_rows}");
+    let blocks = |batch_rows| Order::by_blocks(batch_rows, (N_COLS + 1) * size_of::<f32>(), 5);
+    let over_all = Order::Shuffled { seed: 5 };
+    let (streams, resident) = (|_: usize| streamed(None), |_: usize| FeedConfig::default());
+    for n in [1, 2, 3] {
+        for (batch_rows, expected) in [(64, lanes(64, 4)), (90, lanes(90, 5)), (24, blocks(24)), (37, blocks(37))] {
+            let found = facts(n, &by_blocks, &streams, batch_rows)?;
+            assert!(found.iter().all(|(order, _)| *order == expected), "{n} replicas, batches of {batch_rows}: {found:?}");
+        }
+        for (source, feed) in [(&in_memory, &streams as &(dyn Fn(usize) -> FeedConfig + Sync)), (&by_blocks, &resident)] {
+            let found = facts(n, source, feed, 64)?;
+            assert!(found.iter().all(|(order, _)| *order == over_all), "{n} replicas, over all rows: {found:?}");
+        }
     }
-    let resident = |_: usize| FeedConfig::default();
-    assert_eq!(facts(2, &resident, 64)?[1].0, Order::Shuffled { seed: 5 }, "rows on the device come in any order");
+    assert!(matches!(blocks(24), Order::Blocks { seed: 5, window_blocks: 16, .. }), "24 rows are too few for two lanes");
     // If one has no room for them, all stream.
     let one = |rank: usize| FeedConfig { budget_bytes: Some(if rank == 1 { 100 } else { 1 << 30 }), ..FeedConfig::default() };
-    let found = facts(2, &one, 64)?;
-    assert!(found.iter().all(|(order, _)| *order == two[0].0), "{found:?}");
+    let found = facts(2, &by_blocks, &one, 64)?;
+    assert!(found.iter().all(|(order, _)| *order == lanes(64, 4)), "{found:?}");
     let found = found.into_iter().map(|(_, fact)| fact).collect::<Vec<_>>();
     assert!(matches!(found[..], [FeedReason::StreamedForOrder { .. }, FeedReason::StreamedBeyondBudget { .. }]), "{found:?}");
     Ok(())
@@ -444,7 +451,7 @@ fn replicas_announce_what_they_read() -> Result<(), Error> {
         type Feature = f32;
         type Error = brisk_loader::Error;
         fn layout(&self) -> Layout {
-            self.0.layout()
+            Layout { reads_blocks: true, ..self.0.layout() }
         }
         fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), Self::Error> {
             self.0.gather(rows, into)

@@ -184,6 +184,10 @@ impl<S: RowStore> RowStore for ShardedTable<S> {
         self.starts[self.shards.len()]
     }
 
+    fn reads_blocks(&self) -> bool {
+        true
+    }
+
     fn statistics(&self) -> Option<&[ColumnStatistics]> {
         self.statistics.as_deref()
     }

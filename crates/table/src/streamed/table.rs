@@ -142,6 +142,10 @@ impl RowStore for StreamedTable {
         self.file.parts.n_rows
     }
 
+    fn reads_blocks(&self) -> bool {
+        true
+    }
+
     fn each_row(&self, part: Part, rows: &[u32], mut take: impl FnMut(usize, &[u8])) -> Result<(), Error> {
         let Some(tensor) = self.file.parts.tensor(part) else { return Ok(()) };
         let row_bytes = self.file.parts.row_bytes(tensor);

@@ -18,31 +18,37 @@ pub(super) struct Feeds<'s> {
 }
 
 impl Feeds<'_> {
-    /// The feed of a set: in the order of the configuration, or else in the one given. If replicas stream rows, they take them by
-    /// lanes instead, with the seed given, so that each reads only its own part; if one replica has to stream them, all do.
+    /// The feed of a set: in the order of the configuration, or else shuffled by `seed`, or in the order of the source.
+    ///
+    /// A source that [reads blocks](brisk_loader::Layout::reads_blocks), if any replica streams its rows, is shuffled by blocks on
+    /// all: by lanes, so that each replica reads only its own part, in an order that does not depend on the number of replicas.
     pub(super) fn feed<'a, S: FeedRows>(
         &self,
         set: &'static str,
         source: &'a S,
-        (order, seed): (Order, Option<u64>),
+        seed: Option<u64>,
         batch_rows: usize,
         weights: &RowWeights,
     ) -> Result<Feed<'a>, Error> {
         let Self { device, replicas, config } = self;
         let feed = |order| Wanted { device, set, source, order, batch_rows, config, weights }.feed();
-        let in_order = feed(config.order.clone().unwrap_or(order))?;
-        if config.order.is_some() || config.rank.world() == 1 {
-            return Ok(in_order);
-        }
-        if !replicas.any(in_order.fact().is_streamed())? {
-            return Ok(in_order);
+        let over_all = || seed.map_or(Order::Sequential, |seed| Order::Shuffled { seed });
+        let feed_over_all = feed(config.order.clone().unwrap_or_else(over_all))?;
+        // The replicas may read the same rows from different sources.
+        let streams_blocks = source.layout().reads_blocks && feed_over_all.fact().is_streamed();
+        if config.order.is_some() || !replicas.any(streams_blocks)? {
+            return Ok(feed_over_all);
         }
         let row_bytes = RowLayout { labels: config.labels, ..layout_of(set, source)? }.row_bytes();
-        let Some(lanes) = Lanes::of_batches(batch_rows, row_bytes, seed) else { return Ok(in_order) };
-        let reason = in_order.fact().clone();
-        drop(in_order);
-        let by_lanes = feed(Order::Lanes(lanes))?;
-        Ok(if reason.is_streamed() { by_lanes.because(reason) } else { by_lanes })
+        let by_blocks = match seed {
+            Some(seed) => Order::by_blocks(batch_rows, row_bytes, seed),
+            None if config.rank.world() == 1 => return Ok(feed_over_all),
+            None => Lanes::of_batches(batch_rows, row_bytes, None).map_or(Order::Sequential, Order::Lanes),
+        };
+        let reason = feed_over_all.fact().clone();
+        drop(feed_over_all);
+        let by_blocks = feed(by_blocks)?;
+        Ok(if reason.is_streamed() { by_blocks.because(reason) } else { by_blocks })
     }
 }
 
