@@ -6,6 +6,7 @@ use std::sync::Arc;
 #[cfg(feature = "remote")]
 use std::{
     collections::HashSet,
+    sync::atomic::{AtomicBool, Ordering},
     sync::{Mutex, Once, OnceLock, PoisonError},
     time::Duration,
 };
@@ -341,18 +342,42 @@ fn warn_of_cache(report: &RemoteReport) {
 
 /// Says what this process has read from servers, if anything, and whether its cache has failed meanwhile.
 pub(crate) fn say_what_was_read() {
+    // A process cannot fail to send a text to itself.
+    let _ = say_what_ranks_read(true, |mine| Ok(vec![mine.to_owned()]));
+}
+
+/// Says what all ranks of a job have read from servers, on the first of them, and nothing on the others. `gather` sends a text of
+/// each rank to all, and returns the texts. Only the first call in a process says anything, or sends.
+///
+/// # Errors
+/// Those of `gather`.
+pub fn say_what_ranks_read(is_first: bool, gather: impl FnOnce(&str) -> Result<Vec<String>>) -> Result<()> {
     #[cfg(feature = "remote")]
-    {
+    if !IS_SAID.swap(true, Ordering::Relaxed) {
         reports().for_each(|report| warn_of_cache(&report));
         let sum = |of: fn(&RemoteReport) -> u64| reports().map(|report| of(&report)).sum::<u64>();
-        let bytes = [sum(|report| report.bytes_from_server), sum(|report| report.bytes_from_cache)];
-        if bytes != [0, 0] {
-            let [server, cache] = bytes.map(mebibytes);
-            let again = thousands(sum(|report| report.n_retries));
-            crate::print::note(format_args!("read: {server} from servers, {cache} from the cache; requests sent again: {again}"));
+        let mine =
+            [sum(|report| report.bytes_from_server), sum(|report| report.bytes_from_cache), sum(|report| report.n_retries)];
+        let all = gather(&mine.map(|n| n.to_string()).join(" "))?;
+        let of_all = |at: usize| all.iter().filter_map(|one| one.split(' ').nth(at)?.parse::<u64>().ok()).sum::<u64>();
+        let [server, cache, again] = [0, 1, 2].map(of_all);
+        if is_first && server + cache > 0 {
+            let [server, cache] = [server, cache].map(mebibytes);
+            let again = thousands(again);
+            let ranks = if all.len() > 1 { format!(", by {} ranks", all.len()) } else { String::new() };
+            crate::print::note(format_args!(
+                "read: {server} from servers, {cache} from the cache{ranks}; requests sent again: {again}"
+            ));
         }
     }
+    #[cfg(not(feature = "remote"))]
+    let _ = (is_first, gather);
+    Ok(())
 }
+
+/// Whether it was said what this process has read.
+#[cfg(feature = "remote")]
+static IS_SAID: AtomicBool = AtomicBool::new(false);
 
 /// The error of reading one file at a URL, which may be that of a folder of shards: such a folder is no object, or a web server
 /// lists its files.
