@@ -11,9 +11,12 @@ use crate::run::Finished;
 #[cfg(feature = "mpi")]
 pub(crate) fn run(options: &Options, n_ranks: usize, started: Instant) -> Result<Option<Finished>> {
     use anyhow::bail;
+    use brisk_examples::elsewhere::say_what_ranks_read;
     use brisk_examples::print;
     use brisk_replicate::{Mpi, MpiConfig};
     use brisk_train::{DataParallel, Error};
+
+    use crate::texts::gather;
 
     let config = MpiConfig::default();
     let mpi = Mpi::start(MpiConfig { timeout: options.timeout().unwrap_or(config.timeout), ..config })?;
@@ -23,7 +26,12 @@ pub(crate) fn run(options: &Options, n_ranks: usize, started: Instant) -> Result
         replica.finish()?;
         bail!("{n_ranks} processes were started, and MPI knows of {found}; start them by its own mpirun, or srun --mpi=pmix");
     }
-    let error = match train(&replica, options, started) {
+    let trained = train(&replica, options, started);
+    // Otherwise the ranks may have stopped at different places.
+    if trained.as_ref().err().is_none_or(|error| matches!(error.downcast_ref(), Some(Error::NoEpoch { .. }))) {
+        say_what_ranks_read(replica.rank() == 0, |mine| Ok(gather(&replica, mine)?))?;
+    }
+    let error = match trained {
         Ok(finished) => {
             replica.finish()?;
             return Ok(Some(finished).filter(|_| replica.rank() == 0));

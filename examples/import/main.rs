@@ -4,6 +4,7 @@
 //! regression with several targets, or for several labels of a row. `-- --help` lists all options.
 
 mod bar;
+mod copy;
 mod files;
 mod options;
 
@@ -11,14 +12,14 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use brisk_examples::command_line::Given;
-use brisk_examples::elsewhere::{LocalFile, OutputTable, is_table, open_streamed, shown};
+use brisk_examples::elsewhere::{LocalFile, destination, shown};
 use brisk_examples::import_error::{self, in_words_of, warning_in_words_of};
 use brisk_examples::interruptible::{self, interruptible};
 use brisk_examples::{command_line, print, statistics_table, write_json};
 use brisk_report::{closing_table, mebibytes, rows_per_second, seconds, thousands};
-use brisk_table::{Error, ImportOptions, ImportReport, ReadAhead, ShardSize, StreamedTable, import_with_progress, printable};
+use brisk_table::{Destination, Error, ImportOptions, ImportReport, ShardSize, import_to, printable};
 use brisk_train::StopFlag;
 use serde_json::{Value, json};
 
@@ -36,28 +37,32 @@ fn run(mut options: Options, given: &[Given]) -> Result<ExitCode> {
     let like = options.like().map(|path| path.clone());
     let tables = [Some(&options.source), Some(&options.dest), like.as_ref()];
     options.server.apply(tables.into_iter().flatten().map(|path| path.as_path()))?;
-    let dest = OutputTable::at(&options.dest, options.shard_rows.map(ShardSize::Rows))?;
-    let like = options.like().map(|path| LocalFile::of(path)).transpose()?;
-    if let (Some(path), Some(copy)) = (options.like(), &like) {
-        copy.path().clone_into(path);
-    }
-    let settings = options.import_options(given);
-    if is_table(&options.source) && open_streamed(&options.source, &ReadAhead::new(0)).is_ok() {
-        bail!("{}: is a table already, which programs read as it is", shown(&options.source));
-    }
-    let source = LocalFile::of(&options.source)?;
-    files::check(&options, &settings, [source.path(), dest.path()])?;
-
+    let dest = destination(&options.dest, options.shard_rows.map(ShardSize::Rows))?;
     let started = Instant::now();
-    let Some(report) = import([source.path(), dest.path()], &settings, &stop)? else {
+    let imported = match copy::open(&options.source)? {
+        Some(table) => {
+            copy::check(&options, given)?;
+            files::check(&options, &ImportOptions::default(), &options.source)?;
+            copy::copy(&table, &dest, &stop)?
+        }
+        None => {
+            let like = options.like().map(|path| LocalFile::of(path)).transpose()?;
+            if let (Some(path), Some(copy)) = (options.like(), &like) {
+                copy.path().clone_into(path);
+            }
+            let settings = options.import_options(given);
+            let source = LocalFile::of(&options.source)?;
+            files::check(&options, &settings, source.path())?;
+            let n_bytes = bytes_of(source.path())?;
+            import(source.path(), &dest, &settings, &stop)?.map(|report| (report, n_bytes))
+        }
+    };
+    let Some((report, n_source_bytes)) = imported else {
         print::note(format_args!("error: interrupted; {} is as it was", printable(&shown(&options.dest))));
         return Ok(stop.signal().map_or(ExitCode::FAILURE, |signal| ExitCode::from(signal.exit_status())));
     };
     let elapsed = started.elapsed().as_secs_f64();
-    let table = StreamedTable::open(dest.path(), &ReadAhead::new(0))?;
-    let shape: Vec<String> = table.row_shape().iter().map(ToString::to_string).collect();
-    let (n_source_bytes, n_bytes) = (bytes_of(source.path())?, bytes_of(dest.path())?);
-    dest.send()?;
+    let shape: Vec<String> = report.row_shape.iter().map(ToString::to_string).collect();
     if let Some(first) = report.first_skipped.first() {
         print::note(format_args!("the first row left out: {}", first.problem()));
     }
@@ -80,7 +85,7 @@ fn run(mut options: Options, given: &[Given]) -> Result<ExitCode> {
             "labels": report.label_names, "index_columns": report.index_columns, "warnings": warnings,
             "columns": columns.collect::<Vec<Value>>(), "classes": report.classes,
             "categories": report.dictionaries.iter().map(|column| json!({ "name": column.name(), "codes": column.n_codes() })).collect::<Vec<_>>(),
-            "source_bytes": n_source_bytes, "table_bytes": n_bytes,
+            "source_bytes": n_source_bytes, "table_bytes": report.n_bytes,
             "seconds": elapsed, "rows_per_s": report.n_rows as f64 / elapsed,
         });
         write_json(path, &results)?;
@@ -106,7 +111,7 @@ fn run(mut options: Options, given: &[Given]) -> Result<ExitCode> {
         ),
         ("categories", several(&categories)),
         ("classes", several(&classes)),
-        ("size", format!("{}, of {}", mebibytes(n_bytes), mebibytes(n_source_bytes))),
+        ("size", format!("{}, of {}", mebibytes(report.n_bytes), mebibytes(n_source_bytes))),
         ("rows/s", rows_per_second(report.n_rows as f64 / elapsed)),
         ("time", seconds(elapsed)),
     ]))?;
@@ -114,10 +119,10 @@ fn run(mut options: Options, given: &[Given]) -> Result<ExitCode> {
 }
 
 /// Imports with a bar; `None` if a signal stopped it.
-fn import([source, dest]: [&Path; 2], settings: &ImportOptions, stop: &StopFlag) -> Result<Option<ImportReport>> {
+fn import(source: &Path, dest: &Destination, settings: &ImportOptions, stop: &StopFlag) -> Result<Option<ImportReport>> {
     let mut bar = Bar::stderr();
     let imported = interruptible(|| {
-        import_with_progress(source, dest, settings, |progress| {
+        import_to(source, dest, settings, |progress| {
             bar.show(&progress);
             interruptible::check(stop);
         })

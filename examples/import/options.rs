@@ -15,11 +15,12 @@ use clap::{Args, Parser};
 #[command(name = "import", after_help = NOTES)]
 pub(crate) struct Options {
     /// Rows to import: CSV or TSV, svmlight, numpy's .npy or .npz, IDX as of MNIST, CIFAR's binary files, or a folder or .tar of
-    /// images; plain, .gz, .zst or .xz; or the URL of such a file
+    /// images; plain, .gz, .zst or .xz; or the URL of such a file, which is copied to this machine first. A table, or a folder of
+    /// shards, at a path or URL is copied as it is
     #[arg(value_name = "IN")]
     pub(crate) source: PathBuf,
     /// Table to write, which replaces a file of this name once the import has succeeded; through a symbolic link, the file that
-    /// it points to; or a URL of s3:, gs: or az:
+    /// it points to; or a URL of s3:, gs: or az:, to which it is sent from a temporary file when it is complete
     #[arg(value_name = "OUT")]
     pub(crate) dest: PathBuf,
     #[command(flatten)]
@@ -44,8 +45,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", help_heading = "Running", allow_negative_numbers = true, value_parser = whole::<usize>(1..=1024))]
     threads: Option<usize>,
 
-    /// Write a folder of shards of N rows each, with an index, instead of one file; OUT is the folder, or its URL. The table is
-    /// written to a temporary file first
+    /// Write a folder of shards of N rows each, with an index, instead of one file; OUT is the folder, or its URL, to which shards
+    /// are sent one by one. IN is read twice if classes, categories or means are found in its rows
     #[arg(long, value_name = "N", help_heading = "Results", allow_negative_numbers = true, value_parser = whole::<usize>(1..=MAX_COUNT))]
     pub(crate) shard_rows: Option<usize>,
     /// Print statistics of each column: missing values, mean, standard deviation, minimum and maximum
@@ -169,7 +170,8 @@ Examples:
   cargo run --release --example import -- test.csv test.safetensors --like rows.safetensors
   cargo run --release --example import -- images/ images.safetensors --size 64
   cargo run --release --features remote --example import -- rows.csv s3://BUCKET/rows.safetensors
-  cargo run --release --features remote --example import -- rows.csv s3://BUCKET/rows --shard-rows 1000000";
+  cargo run --release --features remote --example import -- rows.csv s3://BUCKET/rows --shard-rows 1000000
+  cargo run --release --features remote --example import -- rows.safetensors s3://BUCKET/rows --shard-rows 1000000";
 
 const FORMATS: [(&str, Format); 8] = [
     ("csv", Format::Csv),

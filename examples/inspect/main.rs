@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use brisk_examples::command_line::Given;
-use brisk_examples::elsewhere::{self, Streamed, is_url, open_streamed};
+use brisk_examples::elsewhere::{Streamed, Use, is_url, open_streamed, shown};
 use brisk_examples::{check_files_differ, check_output, command_line, print, statistics_table, write_json};
 use brisk_loader::RowSource;
 use brisk_report::{closing_table, mebibytes, thousands};
@@ -62,11 +62,9 @@ fn run(options: &Options, given: &[Given]) -> Result<()> {
         check_files_differ(&[("--json", json)], &inputs)?;
     }
     options.json.as_ref().map_or(Ok(()), |json| check_output("--json", json))?;
-    if !options.verify {
-        elsewhere::read_few_rows();
-    }
+    let used = if options.verify { Use::Training } else { Use::Glance };
     // Rows are read in order, when they are needed.
-    match open_streamed(path, &ReadAhead::new(0)) {
+    match open_streamed(path, &ReadAhead::new(0), used) {
         Ok(Streamed::Shards(table)) => {
             let shown = shown!(format!("{} shards", table.n_shards()), table);
             show(options, &shown, &table, |progress| table.verify_with_progress(progress))
@@ -127,7 +125,7 @@ fn show<S: RowSource<Feature = f32, Error = Error>>(
     let dictionaries: Vec<String> = dictionaries.collect();
 
     let mut lines = vec![
-        ("table", format!("{}, {}", printable(&elsewhere::shown(&options.table)), table.kind)),
+        ("table", format!("{}, {}", printable(&shown(&options.table)), table.kind)),
         ("rows", thousands(table.n_rows as u64)),
         ("features", format!("{} {:?}", table.dtype, table.row_shape)),
         ("labels", format!("{}{}{}", name(table), table.label_dtype, several(table))),
@@ -159,7 +157,7 @@ fn show<S: RowSource<Feature = f32, Error = Error>>(
         });
         let dictionaries = table.dictionaries.iter().map(|column| json!({ "name": column.name(), "values": column.values() }));
         let results = json!({
-            "table": elsewhere::shown(&options.table), "rows": table.n_rows, "row_shape": table.row_shape, "dtype": table.dtype.name(),
+            "table": shown(&options.table), "rows": table.n_rows, "row_shape": table.row_shape, "dtype": table.dtype.name(),
             "label_dtype": table.label_dtype.name(), "labels": table.label_names, "columns": table.column_names,
             "statistics": statistics, "categories": dictionaries.collect::<Vec<_>>(), "classes": table.classes,
             "weights": table.has_weights, "source": table.source.map(|source| &source.file_name),

@@ -17,7 +17,7 @@ use brisk_loader::RowSource;
 use brisk_report::{mebibytes, thousands};
 #[cfg(feature = "remote")]
 use brisk_table::{CacheFolder, Remote, RemoteError, RemoteFolder, RemoteOptions, RemoteReport};
-use brisk_table::{Error, ReadAhead, ShardSize, ShardedTable, ShardedWriter, StreamedTable, Table, printable};
+use brisk_table::{Destination, Error, ReadAhead, ShardSize, ShardedTable, StreamedTable, Table, printable};
 #[cfg(feature = "remote")]
 use brisk_train::StopFlag;
 use brisk_train::{CheckpointStore, StopSignal};
@@ -99,23 +99,34 @@ pub fn open_rows(path: &Path, held: &Held) -> Result<TableRows> {
             (false, Some(url)) => Box::new(url.table()?),
             (true, Some(url)) => Box::new(url.shards()?),
         },
-        Held::Streamed(ahead) => match open_streamed(path, ahead)? {
+        Held::Streamed(ahead) => match open_streamed(path, ahead, Use::Training)? {
             Streamed::File(table) => Box::new(table),
             Streamed::Shards(table) => Box::new(table),
         },
     })
 }
 
+/// What a table is opened for, which says how it is read from a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// Its rows are read several times: in blocks, which are checked and cached.
+    Training,
+    /// They are read once: in blocks, which are checked but not cached.
+    Copy,
+    /// A few of them: no more than their bytes, without the checks and the cache.
+    Glance,
+}
+
 /// Opens the table at a path or URL, reading its header only.
 ///
 /// # Errors
 /// As [`open_rows`].
-pub fn open_streamed(path: &Path, ahead: &ReadAhead) -> Result<Streamed> {
+pub fn open_streamed(path: &Path, ahead: &ReadAhead, used: Use) -> Result<Streamed> {
     Ok(match (is_shards(path), url(path)?) {
         (false, None) => Streamed::File(StreamedTable::open(path, ahead)?),
         (true, None) => Streamed::Shards(ShardedTable::open_streamed(path, ahead)?),
-        (false, Some(url)) => Streamed::File(url.streamed(ahead)?),
-        (true, Some(url)) => Streamed::Shards(url.streamed_shards(ahead)?),
+        (false, Some(url)) => Streamed::File(url.streamed(ahead, used)?),
+        (true, Some(url)) => Streamed::Shards(url.streamed_shards(ahead, used)?),
     })
 }
 
@@ -147,70 +158,30 @@ impl LocalFile {
     }
 }
 
-/// A table that a program writes: the file itself, or one that is sent to a URL, or copied into shards, when it is complete.
-#[derive(Debug)]
-pub struct OutputTable {
-    path: PathBuf,
-    target: PathBuf,
-    shards: Option<ShardSize>,
-    _folder: Option<TempDir>,
-}
-
-impl OutputTable {
-    /// The output at a path or URL: a file, or a folder of shards.
-    ///
-    /// # Errors
-    /// If nothing can be written to that path or URL, as far as that is known; if this program was built without URLs.
-    pub fn at(target: &Path, shards: Option<ShardSize>) -> Result<Self> {
-        let folder = match (url(target)?, shards) {
-            (None, None) => return Ok(Self { path: target.to_owned(), target: target.to_owned(), shards, _folder: None }),
-            (Some(url), None) if !url.name().ends_with(".safetensors") => {
-                bail!("{url}: a table is written to a name that ends in .safetensors");
-            }
-            (Some(url), Some(_)) if url.name().contains('.') => {
-                bail!("{url}: shards are written to a folder, whose name has no `.`");
-            }
-            (Some(url), _) => {
-                url.check_upload()?;
-                tempfile::tempdir()
-            }
-            (None, Some(_)) => {
-                check_folder("OUT, a folder of shards,", target)?;
-                let parent = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-                if !parent.is_dir() {
-                    bail!("{}: shards are written to a folder whose parent exists", printable(target));
-                }
-                // On the same disk, which has room for the table.
-                tempfile::Builder::new().prefix(".import-").tempdir_in(parent)
-            }
-        };
-        let folder = folder.context("cannot create a temporary folder")?;
-        let path = folder.path().join("table.safetensors");
-        crate::print::call(&path, shown(target));
-        Ok(Self { path, target: target.to_owned(), shards, _folder: Some(folder) })
-    }
-
-    /// Where the program writes it.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Sends it to its URL, if it has one, or copies it into shards.
-    ///
-    /// # Errors
-    /// If it cannot be sent or copied; an old table is then unchanged.
-    pub fn send(&self) -> Result<()> {
-        match (url(&self.target)?, self.shards) {
-            (None, None) => Ok(()),
-            (Some(url), None) => url.upload(&self.path),
-            (Some(url), Some(size)) => url.copy_into_shards(&self.whole()?, size).map(drop),
-            (None, Some(size)) => Ok(ShardedWriter::copy(&self.whole()?, &self.target, size).map(drop)?),
+/// Where a program writes a table: a file, or a folder of shards, at a path or URL.
+///
+/// # Errors
+/// If nothing can be written to that path or URL, as far as that is known; if this program was built without URLs.
+pub fn destination(target: &Path, shards: Option<ShardSize>) -> Result<Destination> {
+    let whole = match url(target)? {
+        Some(url) if shards.is_none() && !url.name().ends_with(".safetensors") => {
+            bail!("{url}: a table is written to a name that ends in .safetensors");
+        }
+        Some(url) if shards.is_some() && url.name().contains('.') => {
+            bail!("{url}: shards are written to a folder, whose name has no `.`");
+        }
+        Some(url) => url.destination()?,
+        None => Destination::path(target),
+    };
+    let Some(size) = shards else { return Ok(whole) };
+    if !is_url(target) {
+        check_folder("OUT, a folder of shards,", target)?;
+        let parent = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if !parent.is_dir() {
+            bail!("{}: shards are written to a folder whose parent exists", printable(target));
         }
     }
-
-    fn whole(&self) -> Result<StreamedTable> {
-        Ok(StreamedTable::open(&self.path, &ReadAhead::new(0))?)
-    }
+    Ok(whole.in_shards(size))
 }
 
 /// The folder at a URL that checkpoints are copied to, or from.
@@ -291,17 +262,6 @@ pub(crate) fn set_cache(folder: Option<PathBuf>, bytes: Option<u64>) {
     let _ = CACHE.set((folder, bytes));
 }
 
-/// Whether only a few rows are read.
-#[cfg(feature = "remote")]
-static IS_BRIEF: AtomicBool = AtomicBool::new(false);
-
-/// Says that only a few rows of tables at URLs will be read, before the first is opened: no more than their bytes is then
-/// requested, without the checks and the cache.
-pub fn read_few_rows() {
-    #[cfg(feature = "remote")]
-    IS_BRIEF.store(true, Ordering::Relaxed);
-}
-
 /// The wait for a server about which a person is told.
 #[cfg(feature = "remote")]
 const TELL_AFTER: Duration = Duration::from_secs(3);
@@ -312,13 +272,20 @@ fn told_of(url: &str, problem: &str, most: Duration) -> String {
     format!("{}: {}, trying again, for up to {} s in all", printable(url), printable(problem), most.as_secs())
 }
 
+/// The connections of this process, by their [`Use`].
 #[cfg(feature = "remote")]
-static REMOTE: OnceLock<Remote> = OnceLock::new();
+static REMOTES: [OnceLock<Remote>; 3] = [const { OnceLock::new() }; 3];
+
+/// What this process has read from servers so far.
+#[cfg(feature = "remote")]
+fn reports() -> impl Iterator<Item = RemoteReport> {
+    REMOTES.iter().filter_map(OnceLock::get).map(Remote::report)
+}
 
 /// The signal because of which something was not read.
 #[cfg(feature = "remote")]
 pub(crate) fn stopped_by() -> Option<StopSignal> {
-    StopFlag::of_signals()?.signal().filter(|_| REMOTE.get().is_some_and(|remote| remote.report().n_stopped > 0))
+    StopFlag::of_signals()?.signal().filter(|_| reports().any(|report| report.n_stopped > 0))
 }
 
 #[cfg(not(feature = "remote"))]
@@ -326,10 +293,11 @@ pub(crate) fn stopped_by() -> Option<StopSignal> {
     None
 }
 
-/// The connections and the cache of this process.
+/// The connections of this process, and its cache if it is used.
 #[cfg(feature = "remote")]
-fn remote() -> Result<&'static Remote> {
-    if let Some(remote) = REMOTE.get() {
+fn remote(used: Use) -> Result<&'static Remote> {
+    let known = &REMOTES[used as usize];
+    if let Some(remote) = known.get() {
         return Ok(remote);
     }
     let retries = RETRY_SECONDS.get().map(|&seconds| {
@@ -339,10 +307,12 @@ fn remote() -> Result<&'static Remote> {
     });
     let retries = retries.unwrap_or_default();
     let (cache, cache_bytes) = CACHE.get().cloned().unwrap_or_default();
-    let is_brief = IS_BRIEF.load(Ordering::Relaxed);
     let options = RemoteOptions {
-        cache: if is_brief { CacheFolder::Off } else { cache.map_or(CacheFolder::Default, CacheFolder::At) },
-        whole_blocks: !is_brief,
+        cache: match used {
+            Use::Training => cache.map_or(CacheFolder::Default, CacheFolder::At),
+            Use::Copy | Use::Glance => CacheFolder::Off,
+        },
+        whole_blocks: used != Use::Glance,
         cache_bytes: cache_bytes.unwrap_or(retries.cache_bytes),
         more_retries: "`--retry-seconds`".to_owned(),
         ..retries
@@ -358,7 +328,7 @@ fn remote() -> Result<&'static Remote> {
     });
     remote.stop_reading_if(|| StopFlag::of_signals().is_some_and(|stop| stop.is_requested()));
     warn_of_cache(&remote.report());
-    Ok(REMOTE.get_or_init(|| remote))
+    Ok(known.get_or_init(|| remote))
 }
 
 /// Says once that blocks are not cached.
@@ -372,17 +342,42 @@ fn warn_of_cache(report: &RemoteReport) {
 
 /// Says what this process has read from servers, if anything, and whether its cache has failed meanwhile.
 pub(crate) fn say_what_was_read() {
+    // A process cannot fail to send a text to itself.
+    let _ = say_what_ranks_read(true, |mine| Ok(vec![mine.to_owned()]));
+}
+
+/// Says what all ranks of a job have read from servers, on the first of them, and nothing on the others. `gather` sends a text of
+/// each rank to all, and returns the texts. Only the first call in a process says anything, or sends.
+///
+/// # Errors
+/// Those of `gather`.
+pub fn say_what_ranks_read(is_first: bool, gather: impl FnOnce(&str) -> Result<Vec<String>>) -> Result<()> {
     #[cfg(feature = "remote")]
-    if let Some(report) = REMOTE.get().map(Remote::report) {
-        warn_of_cache(&report);
-        let bytes = [report.bytes_from_server, report.bytes_from_cache];
-        if bytes != [0, 0] {
-            let [server, cache] = bytes.map(mebibytes);
-            let again = thousands(report.n_retries);
-            crate::print::note(format_args!("read: {server} from servers, {cache} from the cache; requests sent again: {again}"));
+    if !IS_SAID.swap(true, Ordering::Relaxed) {
+        reports().for_each(|report| warn_of_cache(&report));
+        let sum = |of: fn(&RemoteReport) -> u64| reports().map(|report| of(&report)).sum::<u64>();
+        let mine =
+            [sum(|report| report.bytes_from_server), sum(|report| report.bytes_from_cache), sum(|report| report.n_retries)];
+        let all = gather(&mine.map(|n| n.to_string()).join(" "))?;
+        let of_all = |at: usize| all.iter().filter_map(|one| one.split(' ').nth(at)?.parse::<u64>().ok()).sum::<u64>();
+        let [server, cache, again] = [0, 1, 2].map(of_all);
+        if is_first && server + cache > 0 {
+            let [server, cache] = [server, cache].map(mebibytes);
+            let again = thousands(again);
+            let ranks = if all.len() > 1 { format!(", by {} ranks", all.len()) } else { String::new() };
+            crate::print::note(format_args!(
+                "read: {server} from servers, {cache} from the cache{ranks}; requests sent again: {again}"
+            ));
         }
     }
+    #[cfg(not(feature = "remote"))]
+    let _ = (is_first, gather);
+    Ok(())
 }
+
+/// Whether it was said what this process has read.
+#[cfg(feature = "remote")]
+static IS_SAID: AtomicBool = AtomicBool::new(false);
 
 /// The error of reading one file at a URL, which may be that of a folder of shards: such a folder is no object, or a web server
 /// lists its files.
@@ -398,12 +393,12 @@ fn of_one_file(url: &str, error: Error) -> anyhow::Error {
 
 /// Each method calls that of the library; without URLs, none is called, since [`url`] has returned an error.
 macro_rules! remote_methods {
-    ($(fn $name:ident(&self $(, $arg:ident: $Arg:ty)*) -> $Out:ty { |$url:ident, $remote:ident| $body:expr })*) => {
+    ($(fn $name:ident(&self $(, $arg:ident: $Arg:ty)*) -> $Out:ty { |$url:ident| $body:expr })*) => {
         impl Url<'_> {
             $(
                 #[cfg(feature = "remote")]
                 fn $name(&self $(, $arg: $Arg)*) -> Result<$Out> {
-                    let ($url, $remote) = (self.text, remote()?);
+                    let $url = self.text;
                     Ok($body?)
                 }
 
@@ -417,20 +412,18 @@ macro_rules! remote_methods {
 }
 
 remote_methods! {
-    fn table(&self) -> Table { |url, remote| Table::open_url(url, remote) }
-    fn shards(&self) -> ShardedTable { |url, remote| ShardedTable::open_url(url, remote) }
-    fn streamed(&self, ahead: &ReadAhead) -> StreamedTable { |url, remote| StreamedTable::open_url(url, ahead, remote) }
-    fn streamed_shards(&self, ahead: &ReadAhead) -> ShardedTable<StreamedTable> {
-        |url, remote| ShardedTable::open_streamed_url(url, ahead, remote)
+    fn table(&self) -> Table { |url| Table::open_url(url, remote(Use::Training)?) }
+    fn shards(&self) -> ShardedTable { |url| ShardedTable::open_url(url, remote(Use::Training)?) }
+    fn streamed(&self, ahead: &ReadAhead, used: Use) -> StreamedTable { |url| StreamedTable::open_url(url, ahead, remote(used)?) }
+    fn streamed_shards(&self, ahead: &ReadAhead, used: Use) -> ShardedTable<StreamedTable> {
+        |url| ShardedTable::open_streamed_url(url, ahead, remote(used)?)
     }
-    fn download(&self, path: &Path) -> () { |url, remote| remote.download(url, path).map_err(|error| of_one_file(url, error)) }
-    fn upload(&self, path: &Path) -> () { |url, remote| remote.upload(path, url) }
-    fn check_upload(&self) -> () { |url, remote| remote.check_upload(url) }
-    fn copy_into_shards(&self, table: &StreamedTable, size: ShardSize) -> usize {
-        |url, remote| ShardedWriter::copy_url(table, url, size, remote)
+    fn download(&self, path: &Path) -> () {
+        |url| remote(Use::Copy)?.download(url, path).map_err(|error| of_one_file(url, error))
     }
+    fn destination(&self) -> Destination { |url| Destination::url(url, remote(Use::Copy)?) }
     fn store(&self) -> Arc<dyn CheckpointStore> {
-        |url, remote| RemoteFolder::at(url, remote).map(|folder| Arc::new(folder) as Arc<dyn CheckpointStore>)
+        |url| RemoteFolder::at(url, remote(Use::Copy)?).map(|folder| Arc::new(folder) as Arc<dyn CheckpointStore>)
     }
 }
 

@@ -1,7 +1,8 @@
 use std::path::Path;
 
+use crate::destination::Progress;
 use crate::error::{Error, SourceError};
-use crate::import::{ImportReport, Like, Origin, Progress, ReadSource, run};
+use crate::import::{Dest, ImportReport, Like, Origin, ReadSource, run};
 use crate::import_format::{Format, ImportSetting, Unused};
 
 /// How to read a source of any format. By default, the format is detected, and read with the default options of that format.
@@ -117,9 +118,9 @@ impl ReadSource for ImportOptions {
         self.importer(path)?.1.origin(path)
     }
 
-    fn read(&self, path: &Path, dest: &Path, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+    fn read(&self, path: &Path, dest: &Dest<'_>, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
         let (format, importer) = self.importer(path)?;
         self.check_explicit(path, format, importer.like())?;
-        run(importer, path, dest, progress)
+        run(importer, path, dest.destination(), progress)
     }
 }

@@ -34,6 +34,7 @@ mod similar;
 mod sink;
 mod threads;
 mod warning;
+mod writer;
 #[cfg(feature = "zst")]
 mod zstd_frames;
 
@@ -55,15 +56,13 @@ pub(crate) use digits::{EXACT_LIMIT, EXACT_LIMIT_F64, exact, has_leading_zero, m
 pub(crate) use features::{FeatureRules, OnMissing, is_missing};
 #[cfg(any(feature = "images", feature = "arrow"))]
 pub(crate) use guarded::guarded;
-pub use importer::{Importer, import, import_if_changed, import_with_progress};
+pub use importer::{Importer, import, import_if_changed, import_to, import_with_progress};
 pub(crate) use importer::{Origin, ReadSource, run};
 #[cfg(any(feature = "images", feature = "arrow", feature = "csv"))]
 pub(crate) use in_order::{NobodyWaits, Outlet, in_order};
 pub(crate) use input::Input;
 #[cfg(feature = "npy")]
 pub(crate) use input::Packing;
-#[cfg(any(feature = "arrays", feature = "cifar", feature = "images"))]
-pub(crate) use inputs::check_dest;
 #[cfg(feature = "arrays")]
 pub(crate) use label_map::LabelMap;
 pub use leakage::predicts_label;
@@ -73,7 +72,7 @@ pub use numbers::NotFinite;
 #[cfg(feature = "arrays")]
 pub(crate) use numbers::{ByteOrder, Numbers};
 pub(crate) use rejected::Rejected;
-pub use report::{ImportReport, Imported, Progress};
+pub use report::{ImportReport, Imported};
 pub(crate) use roles::{Labels, Roles};
 pub(crate) use rows::{ChunkLabels, RowChunk};
 #[cfg(feature = "images")]
@@ -81,6 +80,7 @@ pub(crate) use similar::similar;
 pub(crate) use sink::Sink;
 pub(crate) use threads::n_threads;
 pub use warning::{ColumnRole, ImportWarning};
+pub(crate) use writer::{Dest, Found, ImportWriter, Names};
 
 /// How many bad rows are remembered; the others are only counted.
 pub(crate) const MAX_REPORTS: usize = 10;

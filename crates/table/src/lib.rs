@@ -9,6 +9,7 @@ pub mod guide;
 
 mod checksum;
 mod description;
+mod destination;
 mod dictionary;
 mod dtype;
 mod error;
@@ -70,6 +71,7 @@ pub use csv::{
     ColumnKind, ColumnSurvey, CsvOptions, Decimal, Delimiter, FoundNumbers, Header, OddCell, Survey, find_numbers, survey_csv,
     survey_csv_with_progress,
 };
+pub use destination::{Destination, Progress, copy_table};
 pub use dictionary::Dictionary;
 pub use dtype::{DType, Element};
 #[cfg(feature = "remote")]
@@ -88,7 +90,7 @@ pub use import::NotFinite;
 #[cfg(feature = "import")]
 pub use import::{
     BadRows, Categorical, Class, ColumnOptions, ColumnRef, ColumnRole, Digits, FeatureDType, ImportReport, ImportWarning,
-    Imported, Importer, Indicators, LabelKind, Missing, Progress, import, import_if_changed, import_with_progress,
+    Imported, Importer, Indicators, LabelKind, Missing, import, import_if_changed, import_to, import_with_progress,
     predicts_label,
 };
 #[cfg(feature = "import")]
@@ -111,4 +113,4 @@ pub use svmlight::{FirstIndex, SvmlightOptions};
 pub use table::Table;
 pub use tensor_names::{LabelsFrom, TensorNames};
 pub use typed::Typed;
-pub use writer::{RowBatch, TableWriter};
+pub use writer::{RowBatch, TableWriter, Written};

@@ -28,4 +28,4 @@ pub(crate) use object::{FETCH_BYTES, Object, read_whole};
 pub use options::{CacheFolder, RemoteOptions};
 pub use retry::Retry;
 pub use session::{Remote, RemoteReport};
-pub(crate) use upload::{delete, put_bytes, put_file};
+pub(crate) use upload::{delete, list_beside, put_bytes, put_file};

@@ -1,6 +1,5 @@
 //! Tables of several files: a folder with an index and shards, each of which is also a table.
 
-mod copy;
 mod folder;
 #[cfg(feature = "remote")]
 mod remote;
@@ -12,5 +11,7 @@ mod writer;
 
 #[cfg(feature = "import")]
 pub(crate) use folder::INDEX;
+#[cfg(feature = "remote")]
+pub(crate) use folder::IndexToBe;
 pub use table::ShardedTable;
 pub use writer::{ShardSize, ShardedWriter};

@@ -10,13 +10,13 @@ mod spool;
 mod tensors;
 
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 
 use blocks::Blocks;
 use brisk_atomic_file::{AtomicFile, special_file};
 #[cfg(feature = "import")]
-#[cfg_attr(not(feature = "csv"), allow(unused_imports, reason = "each importer uses its own part of it"))]
-pub(crate) use import::ImportNotes;
+pub(crate) use impute::means_of;
 pub use row_batch::RowBatch;
 use spool::Spool;
 use tensors::{longest_header, tensors};
@@ -36,6 +36,35 @@ pub(crate) struct Parts<'a> {
     pub(crate) categories: &'a [u32],
     pub(crate) labels: &'a [u8],
     pub(crate) weights: &'a [f32],
+}
+
+impl Parts<'_> {
+    pub(crate) fn n_rows(&self, schema: &Schema) -> usize {
+        self.labels.len() / (schema.label_dtype.n_bytes() * schema.n_labels)
+    }
+
+    /// Some of these `n_rows` rows.
+    pub(crate) fn slice(&self, rows: &Range<usize>, n_rows: usize) -> Parts<'_> {
+        fn some<'a, T>(part: &'a [T], rows: &Range<usize>, n_rows: usize) -> &'a [T] {
+            let of_row = part.len() / n_rows;
+            &part[rows.start * of_row..rows.end * of_row]
+        }
+        Parts {
+            features: some(self.features, rows, n_rows),
+            categories: some(self.categories, rows, n_rows),
+            labels: some(self.labels, rows, n_rows),
+            weights: some(self.weights, rows, n_rows),
+        }
+    }
+}
+
+/// The size of a table that was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// The number of rows.
+    pub n_rows: usize,
+    /// The size of its file, or of all its shards, in bytes.
+    pub n_bytes: u64,
 }
 
 /// Writes a table row by row; the number of rows need not be known, and memory use does not grow with the table.
@@ -83,10 +112,11 @@ impl TableWriter {
     /// [`Error::Schema`] for an invalid schema; [`Error::NotAFile`] if `path` is a folder, pipe or device;
     /// [`Error::Write`] if no file can be created in that folder.
     pub fn create(path: impl AsRef<Path>, schema: Schema) -> Result<Self, Error> {
-        Self::start(path.as_ref(), schema, TableMetadata::default())
+        Self::create_with(path.as_ref(), schema, TableMetadata::default())
     }
 
-    fn start(path: &Path, schema: Schema, metadata: TableMetadata) -> Result<Self, Error> {
+    /// The same, with more that the table records.
+    pub(crate) fn create_with(path: &Path, schema: Schema, metadata: TableMetadata) -> Result<Self, Error> {
         schema.check()?;
         if let Some(found) = special_file(path) {
             return Err(Error::NotAFile { path: path.to_owned(), found });
@@ -185,11 +215,13 @@ impl TableWriter {
         })
     }
 
-    /// Appends rows of another table, whose parts match the schema and are aligned for their types.
-    pub(crate) fn push_stored(&mut self, rows: Parts<'_>) -> Result<(), Error> {
+    /// Appends rows whose parts match the schema and are aligned for their types. `moments` are theirs, if they are known.
+    pub(crate) fn push_stored(&mut self, rows: Parts<'_>, moments: Option<&Moments>) -> Result<(), Error> {
         let stored = self.schema.dtype;
-        if !self.moments.add_stored(stored, rows.features) {
-            return Err(Error::NotGathered { path: self.out.file().path().to_owned(), tensor: FEATURES, stored });
+        match moments {
+            Some(moments) => self.moments.merge(moments),
+            None if self.moments.add_stored(stored, rows.features) => {}
+            None => return Err(Error::NotGathered { path: self.out.file().path().to_owned(), tensor: FEATURES, stored }),
         }
         self.append(rows)
     }
@@ -207,7 +239,7 @@ impl TableWriter {
             self.weights.write(self.out.file(), bytemuck::cast_slice(rows.weights))
         })();
         written.map_err(|source| self.failed(source))?;
-        self.n_rows += rows.labels.len() / (self.schema.label_dtype.n_bytes() * self.schema.n_labels);
+        self.n_rows += rows.n_rows(&self.schema);
         Ok(())
     }
 
@@ -264,14 +296,19 @@ impl TableWriter {
     /// Then nothing is left behind, and an old table at the path is unchanged. [`Error::NotReplaced`] if the new table is
     /// complete but the old one cannot be replaced, as on Windows while a program has it mapped; the new one is kept under the
     /// name in the error.
-    pub fn finish(mut self) -> Result<usize, Error> {
+    pub fn finish(self) -> Result<usize, Error> {
+        self.complete().map(|written| written.n_rows)
+    }
+
+    /// Like [`finish`](Self::finish), with the size of the file.
+    pub(crate) fn complete(mut self) -> Result<Written, Error> {
         self.check_codes()?;
         self.metadata.statistics = Some(self.moments.statistics());
         let header = self.place_header()?;
         self.write_rest(&header).map_err(|source| self.failed(source))?;
-        let (path, written_bytes) = (self.out.file().path().to_owned(), self.out.n_bytes());
-        self.out.into_file().publish().map_err(|error| Error::from_publishing(error, path, written_bytes))?;
-        Ok(self.n_rows)
+        let (path, n_bytes) = (self.out.file().path().to_owned(), self.out.n_bytes());
+        self.out.into_file().publish().map_err(|error| Error::from_publishing(error, path, n_bytes))?;
+        Ok(Written { n_rows: self.n_rows, n_bytes })
     }
 
     /// Encodes the header, after making enough room for it before the data.

@@ -69,6 +69,7 @@ short_forms! {
     killed_readers_leave_a_sound_cache: "cache-kills", 3;
     killed_runs_resume: "training-kills", 3;
     killed_ranks_are_restarted: "rank-kills", 1;
+    killed_ranks_lose_no_row_of_a_server: "url-kills", 2;
     killed_ranks_leave_sharded_checkpoints_whole: "zero-kills", 1;
     a_process_may_have_the_same_pid_as_the_one_before: "same-pid", 3;
     hostile_files_are_refused: "hostile-files", 40;

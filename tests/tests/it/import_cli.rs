@@ -479,5 +479,27 @@ fn shards_are_a_folder_with_an_index() {
     let table = ShardedTable::open(place.path("shards")).expect("it is a table");
     assert_eq!((table.n_rows(), table.n_shards(), table.column_names()), (5, 3, &["x".to_owned()][..]));
     place.refuse("import", &["in.csv", "in.csv", "--shard-rows", "2"], &["in.csv", "folder"]);
-    place.refuse("import", &["shards", "again.safetensors"], &["shards: is a table already"]);
+}
+
+#[test]
+fn a_table_is_copied_as_it_is() {
+    let place = Place::new();
+    place.write("in.csv", "y,x,c\nb,1,u\na,2,v\nb,3,u\na,,w\nb,5,u\n");
+    place.succeed(
+        "import",
+        &["in.csv", "one.safetensors", "--label-kind", "classes", "--categorical", "auto", "--missing", "mean"],
+    );
+    place.succeed("import", &["one.safetensors", "shards", "--shard-rows", "2"]);
+    let shown = place.succeed("import", &["shards", "again.safetensors", "--stats", "--json", "again.json"]);
+    assert!(shown.contains("c (4 codes)") && shown.contains("a, b"), "{shown}");
+    assert_eq!(place.json("again.json")["rows"], 5);
+    let [one, again] = ["one.safetensors", "again.safetensors"].map(|name| Table::open(place.path(name)).expect("a table"));
+    let shards = ShardedTable::open(place.path("shards")).expect("a table");
+    assert_eq!((shards.n_rows(), shards.n_shards()), (5, 3));
+    assert_eq!(again.rows::<f32>(0..5).expect("floats"), one.rows::<f32>(0..5).expect("floats"));
+    assert_eq!(again.labels::<u32>().expect("classes"), one.labels::<u32>().expect("classes"));
+    assert_eq!(again.categories(0..5).expect("codes"), one.categories(0..5).expect("codes"));
+    assert_eq!((again.dictionaries(), again.classes(), again.imputed()), (one.dictionaries(), one.classes(), one.imputed()));
+    place.refuse("import", &["shards", "t.safetensors", "--label", "x"], &["shards: is a table", "`--label`"]);
+    place.refuse("import", &["one.safetensors", "one.safetensors"], &["one.safetensors"]);
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
+use std::process::Command;
 use std::thread;
 
 use brisk_table::{Schema, Table, TableWriter};
@@ -221,14 +222,20 @@ fn a_run_without_copies_of_its_checkpoints_has_failed() {
     place.refuse("higgs", &["--checkpoints-to", "s3:b/runs"], &["s3://b/runs was probably meant"]);
 }
 
+/// A program that finds a server in place of S3.
+fn command_with_store(place: &Place, server: &Server, example: &'static str, args: &[&str]) -> Command {
+    let mut command = place.command(example, args);
+    command.env("AWS_ENDPOINT", format!("http://{}", server.address)).env("AWS_ALLOW_HTTP", "true").env("AWS_REGION", "here");
+    command.env("AWS_ACCESS_KEY_ID", "key").env("AWS_SECRET_ACCESS_KEY", "s3cret");
+    command
+}
+
 #[test]
 fn shards_are_written_to_a_store() {
     let (place, server) = (Place::new(), Server::start());
     place.write("rows.csv", "y,x\n0,1\n1,2\n0,3\n1,4\n0,5\n");
     let run = |example: &'static str, args: &[&str]| {
-        let mut command = place.command(example, args);
-        command.env("AWS_ENDPOINT", format!("http://{}", server.address)).env("AWS_ALLOW_HTTP", "true").env("AWS_REGION", "here");
-        let output = command.env("AWS_ACCESS_KEY_ID", "key").env("AWS_SECRET_ACCESS_KEY", "s3cret").output().expect("it runs");
+        let output = command_with_store(&place, &server, example, args).output().expect("it runs");
         let said = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
         assert!(output.status.success(), "{args:?}: {said:?}");
         said
@@ -238,6 +245,81 @@ fn shards_are_written_to_a_store() {
     let [shown, _] = run("inspect", &["s3://bucket/rows"]);
     assert!(shown.contains("shards") && shown.contains('5'), "{shown}");
     place.refuse("import", &["rows.csv", "s3://bucket/rows.safetensors", "--shard-rows", "2"], &["folder", "rows.safetensors"]);
+    // A table that is there is sent, and copied back.
+    run("import", &["rows.csv", "rows.safetensors"]);
+    run("import", &["rows.safetensors", "s3://bucket/sent", "--shard-rows", "3"]);
+    run("import", &["s3://bucket/sent", "back.safetensors"]);
+    let bytes = |name: &str| Table::open(place.path(name)).expect("a table").rows::<f32>(0..5).expect("floats").to_vec();
+    assert_eq!(bytes("back.safetensors"), bytes("rows.safetensors"));
+}
+
+/// Kills imports while a file of theirs is on its way; after the next one, nothing is there but its table.
+#[cfg(unix)]
+#[test]
+fn what_killed_imports_have_left_is_removed_by_the_next() {
+    use std::process::Stdio;
+
+    use crate::server::Request;
+
+    let (place, server) = (Place::new(), Server::start());
+    place.write("few.csv", "y,x\n0,1\n1,2\n0,3\n");
+    place.write("rows.csv", format!("y,x\n{}", "0,0.333\n1,0.25\n".repeat(1 << 19)));
+    fs::create_dir(place.path("tmp")).expect("it is new");
+    let command = |args: &[&str]| {
+        let mut command = command_with_store(&place, &server, "import", args);
+        command.env("TMPDIR", place.path("tmp")).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    };
+    let staged = || {
+        let folders = fs::read_dir(place.path("tmp")).expect("a folder").map(|entry| entry.expect("an entry").path());
+        let files = folders.flat_map(|folder| fs::read_dir(folder).expect("a folder"));
+        files.map(|entry| entry.expect("an entry").file_name()).filter(|name| name != ".staging-number").count()
+    };
+    // The fourth shard, or the parts of an object.
+    let is_late = |request: &Request| request.method == "POST" || request.method == "PUT" && request.path.contains("-00003");
+    for (target, shards, names) in [
+        ("s3://bucket/rows", &["--shard-rows", "10000"][..], vec!["table-", "table.safetensors.index.json"]),
+        ("s3://bucket/one.safetensors", &[], vec!["one.safetensors"]),
+    ] {
+        // The answer never comes.
+        server.misbehave(move |request, _| is_late(request).then_some(Fault::Silence));
+        let mut import = command(&[&["rows.csv", target], shards].concat()).spawn().expect("it starts");
+        while !server.requests().iter().any(is_late) {
+            assert!(import.try_wait().expect("it can be asked").is_none(), "it is in the middle of it");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        import.kill().expect("it runs");
+        import.wait().expect("it ends");
+        assert!(staged() > 0, "{target}: files that were to be sent");
+        server.misbehave(|_, _| None);
+        assert!(command(&[&["few.csv", target], shards].concat()).status().expect("it runs").success());
+        assert_eq!(staged(), 0, "{target}");
+        let mut there = server.names_of_objects();
+        there.retain(|name| name.starts_with(target.trim_start_matches("s3:/")));
+        assert!(
+            there.len() == names.len() && names.iter().all(|name| there.iter().any(|there| there.contains(name))),
+            "{there:?}"
+        );
+    }
+}
+
+/// Each of the ranks reads a part of the rows; the first says what they have read together.
+#[cfg(feature = "mpi")]
+#[test]
+fn ranks_say_together_what_they_have_read() {
+    use crate::example::built;
+
+    let place = Place::new();
+    let (server, url) = serving_rows(&place, 100_000);
+    let mut command = Command::new(built("launch"));
+    command.args(["-n", "2"]).arg(built("data_parallel")).args(["--train", &url, "--test", &url, "--stream", "16"]);
+    command.args(["--hidden", "4", "--batch", "1000", "--epochs", "1", "--cache", "blocks"]).current_dir(place.path(""));
+    let output = command.env("BRISK_DEVICE", "cpu").output().expect("launch starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    assert_eq!(said.matches("read: ").count(), 1, "{said}");
+    assert!(said.contains(" from the cache, by 2 ranks; requests sent again: 0"), "{said}");
+    assert!(!server.requests().is_empty());
 }
 
 /// Text of 600 rows that can be learned.

@@ -9,8 +9,9 @@ use arrow_schema::Schema;
 use super::ArrowOptions;
 use super::batch::{Converted, Converter, Problem};
 use super::columns::Columns;
+use crate::destination::Progress;
 use crate::error::{Error, SourceError};
-use crate::import::{ImportReport, Like, NobodyWaits, Origin, Outlet, Progress, Sink, guarded, in_order, n_threads};
+use crate::import::{Dest, ImportReport, Like, NobodyWaits, Origin, Outlet, Sink, guarded, in_order, n_threads};
 
 /// The number of feature values that are converted at a time.
 const CHUNK_VALUES: usize = 1 << 18;
@@ -47,7 +48,7 @@ impl<'a> Plan<'a> {
     /// batches ahead per job. Batches have the fields that [`Columns::fields`] lists.
     pub(super) fn write<J: Send>(
         &self,
-        dest: &Path,
+        dest: &Dest<'_>,
         n_waiting: usize,
         feed: impl FnOnce(&mut dyn FnMut(J) -> Result<(), NobodyWaits>) + Send,
         read: impl Fn(J, &mut dyn FnMut(ReadRows) -> Result<(), NobodyWaits>) + Sync,

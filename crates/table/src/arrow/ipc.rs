@@ -10,15 +10,16 @@ use arrow_schema::ArrowError;
 
 use super::ArrowOptions;
 use super::import::{Plan, ReadRows, report, sound};
+use crate::destination::Progress;
 use crate::error::Error;
-use crate::import::{Counted, ImportReport, Input, NobodyWaits, Origin, Progress};
+use crate::import::{Counted, Dest, ImportReport, Input, NobodyWaits, Origin};
 use crate::parts::first_bytes;
 
 const EXPECTED: &str = "an Arrow IPC file or stream; if it is one, it is damaged, write it again";
 
 pub(super) fn read(
     path: &Path,
-    dest: &Path,
+    dest: &Dest<'_>,
     options: &ArrowOptions,
     origin: Origin,
     progress: &mut dyn FnMut(Progress),
@@ -41,7 +42,7 @@ pub(super) fn read(
 
 fn write(
     plan: &Plan<'_>,
-    dest: &Path,
+    dest: &Dest<'_>,
     mut batches: impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send,
     n_read: &AtomicU64,
     progress: &mut dyn FnMut(Progress),

@@ -1,7 +1,8 @@
 use std::path::Path;
 
+use crate::destination::Progress;
 use crate::error::Error;
-use crate::import::{ColumnOptions, ImportReport, Origin, Progress, ReadSource};
+use crate::import::{ColumnOptions, Dest, ImportReport, Origin, ReadSource};
 #[cfg(not(feature = "parquet"))]
 use crate::import_format::Format;
 use crate::parts::first_bytes;
@@ -48,7 +49,7 @@ impl ReadSource for ArrowOptions {
         Origin::new(SourceIdentity::of(path)?, &Self { n_threads: 0, ..self.clone() }, self.like())
     }
 
-    fn read(&self, path: &Path, dest: &Path, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+    fn read(&self, path: &Path, dest: &Dest<'_>, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
         // Before the source is opened: if it is replaced meanwhile, the table is not taken for one of the new source.
         let origin = self.origin(path)?;
         if !is_parquet(path)? {

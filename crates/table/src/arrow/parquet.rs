@@ -7,8 +7,9 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, Parq
 
 use super::ArrowOptions;
 use super::import::{Plan, ReadRows, report, sound};
+use crate::destination::Progress;
 use crate::error::Error;
-use crate::import::{ImportReport, NobodyWaits, Origin, Progress};
+use crate::import::{Dest, ImportReport, NobodyWaits, Origin};
 use crate::parts::open_file;
 
 /// How many batches of a row group may wait until those of the previous groups are written: 64 MiB of `f32`.
@@ -18,7 +19,7 @@ const EXPECTED: &str = "a sound Parquet file; it is damaged or of a kind that is
 
 pub(super) fn read(
     path: &Path,
-    dest: &Path,
+    dest: &Dest<'_>,
     options: &ArrowOptions,
     origin: Origin,
     progress: &mut dyn FnMut(Progress),

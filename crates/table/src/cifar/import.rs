@@ -3,11 +3,13 @@ use std::path::Path;
 
 use super::CifarOptions;
 use super::batches::Batches;
+use crate::destination::Progress;
 use crate::dtype::DType;
 use crate::error::{Error, SourceError};
-use crate::import::{ImportReport, Origin, Progress, ReadSource, check_dest};
+use crate::format::TableMetadata;
+use crate::import::{Dest, ImportReport, ImportWriter, Names, Origin, ReadSource};
 use crate::schema::Schema;
-use crate::writer::{ImportNotes, TableWriter};
+use crate::writer::Parts;
 
 /// The number of records read at a time: less than a megabyte.
 const CHUNK_RECORDS: usize = 256;
@@ -21,24 +23,26 @@ impl ReadSource for CifarOptions {
         Origin::new(Batches::find(path, *self)?.identity, self, None)
     }
 
-    fn read(&self, path: &Path, dest: &Path, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+    fn read(&self, path: &Path, dest: &Dest<'_>, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
         let mut batches = Batches::find(path, *self)?;
         let origin = Origin::new(batches.identity.clone(), self, None)?;
-        check_dest(dest, batches.files())?;
+        dest.check_differs(batches.files())?;
         let schema = Schema {
             dtype: DType::U8,
             label_dtype: DType::U8,
             source: Some(origin.source),
             ..Schema::shaped(&[SIDE, SIDE, N_CHANNELS])
         };
-        let mut writer = TableWriter::create_import(dest, schema, ImportNotes::of(origin.options))?;
+        let classes = batches.class_names(self.labels)?;
+        let metadata = TableMetadata { import: Some(origin.options), classes: classes.clone(), ..TableMetadata::default() };
+        let mut writer = ImportWriter::create(dest, schema, metadata, Names::Known)?;
         let total_bytes = batches.identity.n_bytes;
         let mut rows = Records::default();
         for index in 0..batches.len() {
             batches.with(index, |batches, name, bytes| {
                 let mut done = 0;
                 while rows.read(path, name, bytes, *self, done)? {
-                    writer.push(&rows.pixels, &rows.labels)?;
+                    writer.push(Parts { features: &rows.pixels, labels: &rows.labels, categories: &[], weights: &[] }, None)?;
                     done += rows.labels.len() as u64;
                     progress(Progress { bytes_read: batches.n_read(), total_bytes, n_rows: writer.n_rows() });
                 }
@@ -48,7 +52,7 @@ impl ReadSource for CifarOptions {
         if writer.n_rows() == 0 {
             return Err(SourceError::NoRows { found: "an empty file" }.at(path));
         }
-        ImportReport::finish(writer, batches.class_names(self.labels)?)
+        ImportReport::finish(writer, classes)
     }
 }
 

@@ -6,8 +6,9 @@ use super::head::Head;
 use super::options::Header;
 use super::rows::{RowParser, What};
 use super::text::{Position, Text};
+use crate::destination::Progress;
 use crate::error::{Error, SourceError};
-use crate::import::{ImportReport, ImportWarning, Like, Origin, Progress, ReadSource, Sink};
+use crate::import::{Dest, ImportReport, ImportWarning, Like, Origin, ReadSource, Sink};
 use crate::source_identity::SourceIdentity;
 
 impl ReadSource for CsvOptions {
@@ -15,7 +16,7 @@ impl ReadSource for CsvOptions {
         Origin::new(SourceIdentity::of(path)?, &Self { n_threads: 0, ..self.clone() }, self.like())
     }
 
-    fn read(&self, path: &Path, dest: &Path, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+    fn read(&self, path: &Path, dest: &Dest<'_>, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
         // Before the source is opened: if it is replaced meanwhile, the table is not taken for one of the new source.
         let origin = self.origin(path)?;
         let like = self.like().map(Like::with_columns).transpose()?;

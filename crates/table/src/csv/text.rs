@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 
 use super::chunks::{Chunk, ChunkEnds, ChunkError, Chunks};
+use crate::destination::Progress;
 use crate::error::{Error, SourceError};
-use crate::import::{ImportReport, Input, NobodyWaits, Outlet, Progress, Rejected, RowChunk, Sink, in_order, n_threads};
+use crate::import::{ImportReport, Input, NobodyWaits, Outlet, Rejected, RowChunk, Sink, in_order, n_threads};
 use crate::remedy::Remedy;
 
 /// A position in decompressed text, or within a chunk of it, and the length of a chunk.

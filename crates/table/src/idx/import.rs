@@ -3,10 +3,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use super::header::Header;
+use crate::destination::Progress;
 use crate::error::{Error, SourceError};
-use crate::import::{
-    Array, Arrays, ImportReport, Input, LabelArray, LabelMap, Like, NotFinite, Origin, Progress, ReadSource, check_dest,
-};
+use crate::import::{Array, Arrays, Dest, ImportReport, Input, LabelArray, LabelMap, Like, NotFinite, Origin, ReadSource};
 use crate::parts::open_file;
 use crate::remedy::Remedy;
 use crate::source_identity::{SourceIdentity, file_name};
@@ -68,12 +67,12 @@ impl ReadSource for IdxOptions {
         Origin::new(source, self, std::iter::once(labels.as_path()).chain(self.like()))
     }
 
-    fn read(&self, path: &Path, dest: &Path, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+    fn read(&self, path: &Path, dest: &Dest<'_>, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
         // Before the source is opened: if it is replaced meanwhile, the table is not taken for one of the new source.
         let origin = self.origin(path)?;
         let input = Input::open(path)?;
         let labels_path = self.labels_of(path)?;
-        check_dest(dest, [labels_path.as_path()])?;
+        dest.check_differs([labels_path.as_path()])?;
         let like = self.like.as_deref().map(Like::read).transpose()?;
         let label_map = LabelMap::of(self.first_label, like.as_ref())?;
         let n_read = input.n_read;

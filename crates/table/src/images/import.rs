@@ -7,18 +7,19 @@ use super::ImagesOptions;
 use super::decode::{Decoded, MAX_SIDE, NoImage, Pixels, Shape, decode};
 use super::folder::{Listing, UNPACK, read_file};
 use super::options::{Channels, Orientation};
+use crate::destination::Progress;
 use crate::dtype::DType;
 use crate::error::{Error, SourceError};
-use crate::format::RecordedSettings;
+use crate::format::{RecordedSettings, TableMetadata};
 use crate::import::{
-    BadRows, ImportReport, ImportWarning, Input, Like, MAX_REPORTS, Member, NobodyWaits, Origin, Progress, ReadSource,
-    check_dest, for_each_member, guarded, in_order, n_threads, similar,
+    BadRows, Dest, ImportReport, ImportWarning, ImportWriter, Input, Like, MAX_REPORTS, Member, Names, NobodyWaits, Origin,
+    ReadSource, for_each_member, guarded, in_order, n_threads, similar,
 };
 use crate::parts::open_file;
 use crate::remedy::Remedy;
 use crate::schema::{Schema, Weights};
 use crate::source_identity::{SourceIdentity, file_name};
-use crate::writer::{ImportNotes, TableWriter};
+use crate::writer::Parts;
 
 /// Bytes of pixels that are written at a time. Fixed, so that the statistics are the same on any machine.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -28,7 +29,7 @@ impl ReadSource for ImagesOptions {
         self.origin_of(if path.is_dir() { Listing::of_folder(path, None)?.identity } else { SourceIdentity::of(path)? })
     }
 
-    fn read(&self, path: &Path, dest: &Path, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+    fn read(&self, path: &Path, dest: &Dest<'_>, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
         check_size(self.size).map_err(|reason| reason.at(path))?;
         let like = self.like.as_deref().map(Like::read).transpose()?;
         let options = match &like {
@@ -41,7 +42,7 @@ impl ReadSource for ImagesOptions {
         } else {
             Listing::of_archive(path, options.archive_end, like.as_ref())?
         };
-        check_dest(dest, listing.files.iter().map(PathBuf::as_path))?;
+        dest.check_differs(listing.files.iter().map(PathBuf::as_path))?;
         let n_read = Arc::new(AtomicU64::new(0));
         let decode_all = |options: &ImagesOptions, expected, take: &mut dyn FnMut(Outcome) -> Result<(), Option<Error>>| {
             let feed = |put: &mut dyn FnMut(Job) -> Result<(), NobodyWaits>| match is_folder {
@@ -92,13 +93,20 @@ impl ReadSource for ImagesOptions {
         };
         let photos_as_stored = options.orientation == Orientation::AsStored;
         let settings = RecordedSettings { photos_as_stored, ..RecordedSettings::default() };
-        let mut writer = TableWriter::create_import(dest, schema, ImportNotes { settings, ..ImportNotes::of(origin.options) })?;
+        let metadata = TableMetadata {
+            import: Some(origin.options),
+            classes: listing.classes.clone(),
+            settings,
+            ..TableMetadata::default()
+        };
+        let mut writer = ImportWriter::create(dest, schema, metadata, Names::Known)?;
         let row_bytes = shape.height * shape.width * shape.n_channels;
         let chunk_rows = (CHUNK_BYTES / row_bytes).max(1);
         let (mut pixels, mut labels) = (Vec::with_capacity(chunk_rows * row_bytes), Vec::with_capacity(chunk_rows));
         let (mut n_skipped, mut first_skipped, mut files) = (0, Vec::new(), Vec::new());
         let mut write = |pixels: &mut Vec<u8>, labels: &mut Vec<u32>| {
-            writer.push(pixels, labels)?;
+            let parts = Parts { features: pixels, labels: bytemuck::cast_slice(labels), categories: &[], weights: &[] };
+            writer.push(parts, None)?;
             pixels.clear();
             labels.clear();
             let bytes_read = n_read.load(Ordering::Relaxed);

@@ -4,11 +4,13 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use super::numbers::{NotFinite, Numbers, Unfit, Values};
-use super::{ImportReport, ImportWarning, LabelMap, Like, Origin, Progress};
+use super::{Dest, ImportReport, ImportWarning, ImportWriter, LabelMap, Like, Names, Origin};
+use crate::destination::Progress;
 use crate::error::{Error, SourceError};
+use crate::format::TableMetadata;
 use crate::schema::{Schema, Weights};
 use crate::source_identity::SourceIdentity;
-use crate::writer::{ImportNotes, Parts, TableWriter};
+use crate::writer::Parts;
 
 /// The number of bytes of features converted at a time. Fixed, so that the statistics are the same on any machine.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -52,7 +54,7 @@ impl Arrays<'_> {
     pub(crate) fn write(
         mut self,
         path: &Path,
-        dest: &Path,
+        dest: &Dest<'_>,
         origin: Origin,
         n_read: &dyn Fn() -> u64,
         progress: &mut dyn FnMut(Progress),
@@ -70,7 +72,13 @@ impl Arrays<'_> {
             like.check_rows(&schema.row_shape, schema.dtype)?;
             like.check_unnamed(schema.weights)?;
         }
-        let mut writer = TableWriter::create_import(dest, schema, ImportNotes::of(origin.options))?;
+        let (names, classes) = match &self.label_map {
+            LabelMap::Plain => (Names::Known, Vec::new()),
+            LabelMap::Classes(_, classes) => (Names::Known, classes.clone()),
+            LabelMap::From { .. } => (Names::FoundInRows, Vec::new()),
+        };
+        let metadata = TableMetadata { import: Some(origin.options), classes, ..TableMetadata::default() };
+        let mut writer = ImportWriter::create(dest, schema, metadata, names)?;
 
         let chunk_rows = (CHUNK_BYTES / row_bytes).max(1);
         let mut done = 0;
@@ -78,7 +86,7 @@ impl Arrays<'_> {
             let n = usize::try_from(n_rows - done).map_or(chunk_rows, |left| left.min(chunk_rows));
             rows.read(&mut self, done, n).map_err(|failure| failure.into_error(path))?;
             let ((_, features), (_, labels)) = (rows.features.stored(), rows.labels.stored());
-            writer.push_stored(Parts { features, categories: &[], labels, weights: &rows.weights })?;
+            writer.push(Parts { features, categories: &[], labels, weights: &rows.weights }, None)?;
             done += n as u64;
             progress(Progress { bytes_read: n_read(), total_bytes, n_rows: writer.n_rows() });
         }

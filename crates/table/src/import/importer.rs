@@ -1,8 +1,8 @@
 use std::fmt::Debug;
 use std::path::Path;
 
-use super::inputs::check_dest;
-use super::{ImportReport, Imported, Progress};
+use super::{Dest, Found, ImportReport, Imported};
+use crate::destination::{Destination, Progress};
 use crate::error::Error;
 use crate::parts::Opened;
 use crate::source_identity::SourceIdentity;
@@ -20,7 +20,7 @@ pub(crate) trait ReadSource {
     fn origin(&self, path: &Path) -> Result<Origin, Error>;
 
     /// Reads the source at `path` into a table at `dest`.
-    fn read(&self, path: &Path, dest: &Path, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error>;
+    fn read(&self, path: &Path, dest: &Dest<'_>, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error>;
 
     /// The table to match.
     fn like(&self) -> Option<&Path> {
@@ -104,20 +104,49 @@ pub fn import_with_progress(
     source: impl AsRef<Path>,
     dest: impl AsRef<Path>,
     importer: &(impl Importer + ?Sized),
+    progress: impl FnMut(Progress),
+) -> Result<ImportReport, Error> {
+    import_to(source, &Destination::path(dest.as_ref()), importer, progress)
+}
+
+/// Like [`import_with_progress`], to any destination.
+///
+/// Shards record the values of categories, the classes and the means that take the place of missing values. If these are found in
+/// the rows, as with [`LabelKind::Classes`](crate::LabelKind), [`Categorical`](crate::Categorical) and [`Missing::Mean`](crate::Missing),
+/// the source is read twice, and written the second time; so no more of the table than one shard is on this machine.
+///
+/// # Errors
+/// As for [`import`], [`Destination::url`] and [`ShardedWriter`](crate::ShardedWriter); a source that has other values when it is read again.
+pub fn import_to(
+    source: impl AsRef<Path>,
+    dest: &Destination,
+    importer: &(impl Importer + ?Sized),
     mut progress: impl FnMut(Progress),
 ) -> Result<ImportReport, Error> {
-    run(importer, source.as_ref(), dest.as_ref(), &mut progress)
+    run(importer, source.as_ref(), dest, &mut progress)
 }
 
 /// Imports with the options of a format.
 pub(crate) fn run(
     importer: &(impl ReadSource + ?Sized),
     source: &Path,
-    dest: &Path,
+    dest: &Destination,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<ImportReport, Error> {
-    check_dest(dest, std::iter::once(source).chain(importer.like()))?;
-    importer.read(source, dest, progress)
+    let mut read = |found: Option<Found>, before: u64| {
+        let dest = Dest::new(dest, found);
+        dest.check_differs(std::iter::once(source).chain(importer.like()))?;
+        importer.read(source, &dest, &mut |now: Progress| {
+            let n_times = if dest.is_read_twice() { 2 } else { 1 };
+            let total_bytes = now.total_bytes;
+            progress(Progress { bytes_read: before * total_bytes + now.bytes_read, total_bytes: n_times * total_bytes, ..now });
+        })
+    };
+    let mut report = read(None, 0)?;
+    if let Some(found) = report.found.take() {
+        report.n_bytes = read(Some(found), 1)?.n_bytes;
+    }
+    Ok(report)
 }
 
 /// Like [`import_with_progress`], unless the table at `dest` was made with these options from a source of this name, length and

@@ -1,6 +1,8 @@
 use std::fmt;
 
-use super::{Digits, ImportWarning};
+#[cfg(any(feature = "arrays", feature = "cifar", feature = "images"))]
+use super::writer::Finished;
+use super::{Digits, Found, ImportWarning};
 use crate::dictionary::Dictionary;
 use crate::error::Error;
 use crate::statistics::ColumnStatistics;
@@ -11,6 +13,10 @@ use crate::statistics::ColumnStatistics;
 pub struct ImportReport {
     /// The number of rows in the table.
     pub n_rows: usize,
+    /// The size of its file, or of all its shards, in bytes.
+    pub n_bytes: u64,
+    /// The shape of a row of features.
+    pub row_shape: Vec<usize>,
     /// Its columns, in order.
     pub column_names: Vec<String>,
     /// The statistics of each column.
@@ -40,6 +46,8 @@ pub struct ImportReport {
     pub label_digits: Vec<Digits>,
     /// What is probably not as it was meant.
     pub warnings: Vec<ImportWarning>,
+    /// What the second reading of the source needs, if that is to follow.
+    pub(crate) found: Option<Found>,
 }
 
 impl fmt::Debug for ImportReport {
@@ -61,11 +69,12 @@ impl fmt::Debug for ImportReport {
 impl ImportReport {
     /// Completes a table without named columns, for which no row was skipped.
     #[cfg(any(feature = "arrays", feature = "cifar", feature = "images"))]
-    pub(crate) fn finish(mut writer: crate::writer::TableWriter, classes: Vec<String>) -> Result<Self, Error> {
+    pub(crate) fn finish(mut writer: super::ImportWriter, classes: Vec<String>) -> Result<Self, Error> {
         writer.set_classes(classes.clone())?;
         let statistics = writer.statistics();
-        let n_rows = writer.finish()?;
-        Ok(Self { n_rows, statistics, classes, ..Self::default() })
+        let row_shape = writer.row_shape().to_vec();
+        let Finished { n_rows, n_bytes, found } = writer.finish()?;
+        Ok(Self { n_rows, n_bytes, row_shape, found, statistics, classes, ..Self::default() })
     }
 }
 
@@ -76,15 +85,4 @@ pub enum Imported {
     Written(Box<ImportReport>),
     /// Nothing: the table there was made from that file with those options.
     Unchanged,
-}
-
-/// The progress of an import.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// The number of bytes of the file that have been read, before decompression.
-    pub bytes_read: u64,
-    /// The length of the file in bytes.
-    pub total_bytes: u64,
-    /// The number of rows that have been written.
-    pub n_rows: usize,
 }

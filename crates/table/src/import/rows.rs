@@ -112,6 +112,19 @@ impl RowChunk {
         }
     }
 
+    /// Replaces NaN by these values in the first columns of sealed rows.
+    pub(super) fn fill(&mut self, values: &[f32]) {
+        let (n_features, mut any) = (self.moments.n_cols(), false);
+        for (i, feature) in self.features.iter_mut().enumerate().filter(|(_, feature)| feature.is_nan()) {
+            if let Some(&value) = values.get(i % n_features) {
+                (*feature, any) = (value, true);
+            }
+        }
+        if any {
+            self.seal();
+        }
+    }
+
     /// The places of the features and labels of which rounding to `f32` may have taken a relevant share, given the spread of
     /// these rows.
     pub(crate) fn narrow(&self) -> Vec<usize> {

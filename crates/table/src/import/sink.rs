@@ -9,19 +9,28 @@ use super::features::OnMissing;
 use super::roles::Labels;
 use super::rows::ChunkLabels;
 use super::similar::{lines_of_rows, similar};
-use super::{ColumnRole, Digits, ImportReport, ImportWarning, Like, MAX_REPORTS, Origin, Rejected, Roles, RowChunk};
+use super::writer::Finished;
+use super::{
+    ColumnRole, Dest, Digits, Found, ImportReport, ImportWarning, ImportWriter, Like, MAX_REPORTS, Names, Origin, Rejected,
+    Roles, RowChunk,
+};
+use crate::dictionary::Dictionary;
 use crate::dtype::DType;
 use crate::error::{Error, SourceError};
+use crate::format::TableMetadata;
 use crate::schema::{Schema, Weights};
 use crate::statistics::{ColumnStatistics, Moments};
-use crate::writer::{ImportNotes, Parts, TableWriter};
+use crate::writer::Parts;
 
 /// Takes the rows of an import, chunk by chunk in the order of the source, and writes the table.
 #[derive(Debug)]
 pub(crate) struct Sink<'a> {
-    dest: &'a Path,
     roles: &'a Roles,
-    writer: TableWriter,
+    writer: ImportWriter,
+    /// What the first reading of the source has found, if this is the second.
+    found: Option<&'a Found>,
+    /// Whether only the values that it has found may follow.
+    is_complete: bool,
     dictionaries: Vec<GrowingDictionary>,
     classes: Classes,
     n_skipped: u64,
@@ -43,7 +52,7 @@ enum Classes {
 
 impl<'a> Sink<'a> {
     /// Starts the table at `dest`, for a source with these roles.
-    pub(crate) fn create(dest: &'a Path, roles: &'a Roles, like: Option<&Like>, origin: Origin) -> Result<Self, Error> {
+    pub(crate) fn create(dest: &'a Dest<'_>, roles: &'a Roles, like: Option<&Like>, origin: Origin) -> Result<Self, Error> {
         let label_names = roles.label_names();
         let schema = Schema {
             dtype: roles.rules.dtype.dtype(),
@@ -61,29 +70,46 @@ impl<'a> Sink<'a> {
             // The longest number, so that there is enough room for the means.
             OnMissing::Mean => Some(vec![-f32::MIN_POSITIVE; roles.features.len()]),
         };
-        let notes = ImportNotes {
-            options: origin.options,
+        let found = dest.found();
+        let classes = match &roles.labels {
+            Labels::Known(known) => known.names.clone(),
+            _ => Vec::new(),
+        };
+        let metadata = TableMetadata {
+            import: Some(origin.options),
             indicators: roles.indicator_names().cloned().collect(),
             imputed,
             settings: roles.settings(),
+            dictionaries: like.map(|like| like.metadata.dictionaries.clone()).unwrap_or_default(),
+            classes,
+            ..TableMetadata::default()
         };
-        let mut writer = TableWriter::create_import(dest, schema, notes)?;
+        let has_new_categories = like.is_none() && !roles.categories.is_empty();
+        let is_found = has_new_categories || roles.labels == Labels::Found || roles.rules.on_missing == OnMissing::Mean;
+        let names = if is_found { Names::FoundInRows } else { Names::Known };
+        let mut writer = ImportWriter::create(dest, schema, metadata, names)?;
         if roles.labels == Labels::Found {
             writer.leave_room_for_classes()?;
         }
-        let dictionaries = match like {
-            Some(like) => like.metadata.dictionaries.iter().map(GrowingDictionary::closed).collect(),
+        let known = like.map(|like| &like.metadata.dictionaries).or(found.map(|found| &found.dictionaries));
+        let dictionaries = match known {
+            Some(known) => known.iter().map(GrowingDictionary::closed).collect(),
             None => roles.category_names().iter().map(|name| GrowingDictionary::new(name)).collect(),
         };
         let classes = match &roles.labels {
             Labels::Number | Labels::Binary | Labels::Absent => Classes::None,
-            Labels::Found => Classes::Found(GrowingDictionary::new(label_names.first().map_or("", String::as_str))),
+            Labels::Found => {
+                let name = label_names.first().map_or("", String::as_str);
+                let known = found.map(|found| Dictionary::new(name, found.classes.iter().cloned())).transpose()?;
+                Classes::Found(known.as_ref().map_or_else(|| GrowingDictionary::new(name), GrowingDictionary::closed))
+            }
             Labels::Known(known) => Classes::Known(known.names.clone()),
         };
         Ok(Self {
-            dest,
             roles,
             writer,
+            found,
+            is_complete: found.is_some() && like.is_none(),
             dictionaries,
             classes,
             n_skipped: 0,
@@ -119,10 +145,17 @@ impl<'a> Sink<'a> {
     pub(crate) fn take(&mut self, rows: &mut RowChunk) -> Result<(), Error> {
         let n_categories = self.dictionaries.len();
         for (i, (dictionary, values)) in self.dictionaries.iter_mut().zip(&rows.values).enumerate() {
-            dictionary.recode(rows.categories.iter_mut().skip(i).step_by(n_categories), values, self.dest)?;
+            dictionary.recode(rows.categories.iter_mut().skip(i).step_by(n_categories), values, self.writer.path())?;
         }
         if let (Classes::Found(classes), ChunkLabels::Found(labels, values)) = (&mut self.classes, &mut rows.labels) {
-            classes.recode(labels.iter_mut(), values, self.dest)?;
+            classes.recode(labels.iter_mut(), values, self.writer.path())?;
+            if self.found.is_some() {
+                // The values of the dictionary are the classes, in their order.
+                labels.iter_mut().for_each(|label| *label = label.saturating_sub(1));
+            }
+        }
+        if let Some(means) = self.found.and_then(|found| found.imputed.as_ref()) {
+            rows.fill(means);
         }
         self.audit.look_at(rows);
         self.digits.iter_mut().zip(&rows.digits).for_each(|(digits, of_chunk)| digits.merge(of_chunk));
@@ -135,7 +168,7 @@ impl<'a> Sink<'a> {
             ChunkLabels::Found(labels, _) | ChunkLabels::Known(labels) => bytemuck::cast_slice(labels),
         };
         let parts = Parts { features: rows.stored(), categories: &rows.categories, labels, weights: &rows.weights };
-        self.writer.push_parts(parts, rows.moments())
+        self.writer.push(parts, Some(rows.moments()))
     }
 
     pub(crate) fn n_rows(&self) -> usize {
@@ -150,6 +183,9 @@ impl<'a> Sink<'a> {
         if self.n_rows() == 0 {
             let found = if self.n_skipped > 0 { "only rows that were skipped" } else { found };
             return Err(SourceError::NoRows { found }.at(path));
+        }
+        if let Some(found) = self.found {
+            return self.finish_again(path, found);
         }
         let roles = self.roles;
         let n_columns = roles.features.len();
@@ -178,7 +214,8 @@ impl<'a> Sink<'a> {
             self.writer.impute_means(n_columns)?;
         }
         let statistics = self.writer.statistics();
-        let n_rows = self.writer.finish()?;
+        let row_shape = self.writer.row_shape().to_vec();
+        let Finished { n_rows, n_bytes, found } = self.writer.finish()?;
         let (column_names, label_names) = (roles.feature_names(), roles.label_names());
         let offsets: Vec<f64> = (0..roles.n_numbers()).map(|place| roles.rules.offset(place)).collect();
         let mut label_digits = self.digits.split_off(column_names.len());
@@ -219,6 +256,9 @@ impl<'a> Sink<'a> {
         Ok(ImportReport {
             files: Vec::new(),
             n_rows,
+            n_bytes,
+            row_shape,
+            found,
             column_names,
             label_names,
             statistics,
@@ -232,6 +272,21 @@ impl<'a> Sink<'a> {
             label_digits,
             warnings,
         })
+    }
+}
+
+impl Sink<'_> {
+    /// Completes the table of a source that was read for the second time. The first reading has the rest of the report.
+    fn finish_again(self, path: &Path, found: &Found) -> Result<ImportReport, Error> {
+        let classes = if let Classes::Found(classes) = &self.classes { Some(classes) } else { None };
+        let dictionaries = self.dictionaries.iter().filter(|_| self.is_complete);
+        let has_others = dictionaries.chain(classes).any(|dictionary| dictionary.unseen.n_values > 0);
+        if has_others || self.writer.n_rows() != found.n_rows {
+            let expected = "the same, since shards record what all rows have in common; import it again";
+            return Err(SourceError::unexpected("the source", "other rows when it was read again", expected, &[]).at(path));
+        }
+        let Finished { n_rows, n_bytes, .. } = self.writer.finish()?;
+        Ok(ImportReport { n_rows, n_bytes, ..ImportReport::default() })
     }
 }
 

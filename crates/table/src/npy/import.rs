@@ -6,8 +6,9 @@ use brisk_atomic_file::listed;
 
 use super::source::{Archive, Source};
 use super::{ArrayRef, NpyLabels, NpyOptions};
+use crate::destination::Progress;
 use crate::error::{Error, SourceError};
-use crate::import::{Array, Arrays, ImportReport, LabelArray, LabelMap, Like, Origin, Progress, ReadSource};
+use crate::import::{Array, Arrays, Dest, ImportReport, LabelArray, LabelMap, Like, Origin, ReadSource};
 use crate::remedy::Remedy;
 use crate::source_identity::{SourceIdentity, file_name};
 
@@ -21,7 +22,7 @@ impl ReadSource for NpyOptions {
         Origin::new(SourceIdentity::of(path)?, self, files.chain(self.like()))
     }
 
-    fn read(&self, path: &Path, dest: &Path, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+    fn read(&self, path: &Path, dest: &Dest<'_>, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
         // Before the source is opened: if it is replaced meanwhile, the table is not taken for one of the new source.
         let origin = self.origin(path)?;
         let (n_read, elsewhere) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));

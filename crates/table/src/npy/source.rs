@@ -13,7 +13,7 @@ use zip::result::ZipError;
 use super::header::{Header, Order};
 use super::transposed::Transposed;
 use crate::error::{Error, SourceError};
-use crate::import::{Array, Counted, Input, Packing, check_dest};
+use crate::import::{Array, Counted, Dest, Input, Packing};
 use crate::parts::{first_bytes, open_file};
 use crate::source_identity::file_name;
 
@@ -27,10 +27,11 @@ pub(super) struct Source {
 }
 
 impl Source {
-    pub(super) fn open(path: &Path, dest: &Path, n_read: &Arc<AtomicU64>) -> Result<Self, Error> {
-        check_dest(dest, [path])?;
+    pub(super) fn open(path: &Path, dest: &Dest<'_>, n_read: &Arc<AtomicU64>) -> Result<Self, Error> {
+        dest.check_differs([path])?;
         let (start, _) = first_bytes(path, 4)?;
-        let mut source = Self { path: path.to_owned(), beside: dest.to_owned(), n_read: Arc::clone(n_read), members: None };
+        let mut source =
+            Self { path: path.to_owned(), beside: dest.destination().beside(), n_read: Arc::clone(n_read), members: None };
         // The second signature is that of an empty archive.
         if start == *b"PK\x03\x04" || start == *b"PK\x05\x06" {
             let archive = source.archive()?;

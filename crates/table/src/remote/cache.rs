@@ -15,6 +15,7 @@ use std::time::{Duration, Instant, SystemTime};
 use brisk_atomic_file::{Leftover, create_claimed, printable};
 use zlib_rs::adler32::adler32;
 
+use super::retry::Wait;
 use crate::checksum::checksum;
 use crate::error::Error;
 
@@ -66,6 +67,8 @@ pub(super) enum Claim {
     Found(Vec<u8>),
     /// To be fetched; into the slot, if there is one.
     Fetch(Option<Slot>),
+    /// The program is to stop, and another process has not fetched it yet.
+    Stopped,
 }
 
 /// The file of a block that this process fetches. It is removed if it is dropped before it is filled.
@@ -110,8 +113,9 @@ impl Cache {
         self.folder.join(key.file_name(block)).exists()
     }
 
-    /// Finds a block of `n_bytes`, or claims it to be fetched. Waits for `patience` for another process that is fetching it.
-    pub(super) fn claim(&self, key: &Key, block: u64, n_bytes: usize, patience: Duration) -> Claim {
+    /// Finds a block of `n_bytes`, or claims it to be fetched. Waits for `patience` for another process that is fetching it, or
+    /// until `wait` is over.
+    pub(super) fn claim(&self, key: &Key, block: u64, n_bytes: usize, patience: Duration, wait: &Wait<'_>) -> Claim {
         let path = self.folder.join(key.file_name(block));
         let temp = path.with_extension("tmp");
         let start = Instant::now();
@@ -132,6 +136,7 @@ impl Cache {
                 // Its process is gone: the file is removed here.
                 Ok(None) if Leftover::seize(&temp).is_some() => {}
                 Ok(None) if start.elapsed() > patience => return Claim::Fetch(None),
+                Ok(None) if wait.is_over() => return Claim::Stopped,
                 Ok(None) => thread::sleep(POLL),
                 Err(error) => {
                     self.give_up(&error);
@@ -396,14 +401,14 @@ mod tests {
     use super::*;
 
     fn put(cache: &Cache, key: &Key, block: u64, bytes: &[u8]) {
-        match cache.claim(key, block, bytes.len(), Duration::ZERO) {
+        match cache.claim(key, block, bytes.len(), Duration::ZERO, &Wait::default()) {
             Claim::Fetch(Some(slot)) => cache.fill(slot, key, bytes),
             claim => panic!("block {block}: {claim:?}"),
         }
     }
 
     fn has(cache: &Cache, key: &Key, block: u64, n_bytes: usize) -> bool {
-        matches!(cache.claim(key, block, n_bytes, Duration::ZERO), Claim::Found(_))
+        matches!(cache.claim(key, block, n_bytes, Duration::ZERO, &Wait::default()), Claim::Found(_))
     }
 
     #[test]
@@ -422,7 +427,7 @@ mod tests {
         put(&cache, &key, 3, &[3; 1000]);
         assert_eq!([0, 1, 2, 3].map(|block| has(&cache, &key, block, 1000)), [true, false, true, true]);
         // What is larger than the cache is not kept, and removes nothing.
-        assert!(matches!(cache.claim(&key, 9, 10_000, Duration::ZERO), Claim::Fetch(None)), "it is too large");
+        assert!(matches!(cache.claim(&key, 9, 10_000, Duration::ZERO, &Wait::default()), Claim::Fetch(None)), "it is too large");
         // A smaller limit holds at once.
         drop(cache);
         let cache = Cache::open(folder.path(), block_bytes).unwrap();
@@ -441,7 +446,9 @@ mod tests {
             put(&cache, &key, block, &[block as u8; 1000]);
             thread::sleep(Duration::from_millis(15));
         }
-        let Claim::Fetch(Some(mut slot)) = cache.claim(&key, 3, 1000, Duration::ZERO) else { panic!("it is not there") };
+        let Claim::Fetch(Some(mut slot)) = cache.claim(&key, 3, 1000, Duration::ZERO, &Wait::default()) else {
+            panic!("it is not there")
+        };
         slot.file = OpenOptions::new().write(true).open("/dev/full").unwrap();
         cache.fill(slot, &key, &[3; 1000]);
         assert_eq!([0, 1, 2, 3].map(|block| has(&cache, &key, block, 1000)), [false, true, true, false]);
@@ -463,6 +470,19 @@ mod tests {
             put(&cache, &key, block, &[block as u8; 1000]);
         }
         assert_eq!([0, 4, 5].map(|block| has(&cache, &key, block, 1000)), [false, true, true]);
+    }
+
+    #[test]
+    fn the_wait_for_the_block_of_another_process_ends_when_the_program_is_to_stop() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = Key::new("k".to_owned());
+        let [here, other] = [(); 2].map(|()| Cache::open(folder.path(), 10_000).unwrap());
+        let slot = other.claim(&key, 0, 10, Duration::ZERO, &Wait::default());
+        let stopped = here.claim(&key, 0, 10, Duration::from_secs(600), &Wait::until(&|| true));
+        assert!(matches!((&slot, &stopped), (Claim::Fetch(Some(_)), Claim::Stopped)), "{slot:?}, {stopped:?}");
+        // One that is not to stop fetches the block itself, once its patience is over.
+        let fetched = here.claim(&key, 0, 10, Duration::from_millis(20), &Wait::until(&|| false));
+        assert!(matches!(fetched, Claim::Fetch(None)), "{fetched:?}");
     }
 
     #[test]

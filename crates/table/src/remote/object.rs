@@ -257,11 +257,15 @@ impl Object {
         let range = self.block_range(data, number);
         let (Some(cache), Some(key)) = (&self.session.cache, &self.key) else { return self.fetch(data, range) };
         let patience = self.session.options.timeout;
-        match cache.claim(key, number as u64, range.len(), patience) {
+        match cache.claim(key, number as u64, range.len(), patience, &self.session.wait()) {
             Claim::Found(block) => {
                 self.session.counts.bytes_from_cache.fetch_add(block.len() as u64, Ordering::Relaxed);
                 self.set_checked(number);
                 Ok(block)
+            }
+            Claim::Stopped => {
+                self.session.counts.n_stopped.fetch_add(1, Ordering::Relaxed);
+                Err(self.location.error(RemoteError::Stopped))
             }
             Claim::Fetch(slot) => {
                 let block = self.fetch(data, range)?;

@@ -49,7 +49,7 @@ pub struct RemoteReport {
     pub n_requests: u64,
     /// Requests that were sent again.
     pub n_retries: u64,
-    /// Requests for data that were given up because the [program was to stop](Remote::stop_reading_if).
+    /// Requests for data, or waits for another process that requested it, that were given up because the [program was to stop](Remote::stop_reading_if).
     pub n_stopped: u64,
     /// Bytes that servers have sent.
     pub bytes_from_server: u64,
@@ -224,12 +224,16 @@ impl Session {
         T: Send + 'static,
         F: Future<Output = Result<T, Failure>> + Send + 'static,
     {
-        let wait = self.stop.get().map_or_else(Wait::default, |stop| Wait::until(stop));
-        let sent = self.send_while(&wait, location, request);
+        let sent = self.send_while(&self.wait(), location, request);
         if matches!(sent, Err(Ended::Error(RemoteError::Stopped))) {
             self.counts.n_stopped.fetch_add(1, Ordering::Relaxed);
         }
         sent
+    }
+
+    /// A wait that ends soon after the program is to stop.
+    pub(super) fn wait(&self) -> Wait<'_> {
+        self.stop.get().map_or_else(Wait::default, |stop| Wait::until(stop))
     }
 
     fn send_while<T, F>(&self, wait: &Wait<'_>, location: &Location, mut request: impl FnMut() -> F) -> Result<T, Ended>

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path as ObjectPath;
@@ -65,6 +66,17 @@ pub(crate) fn delete(location: &Location, remote: &Remote) -> Result<(), Error> 
         Err(Error::Remote { reason: RemoteError::NotFound, .. }) => Ok(()),
         deleted => deleted,
     }
+}
+
+/// The names of the objects in the folder of an object, and when they were last modified.
+pub(crate) fn list_beside(location: &Location, remote: &Remote) -> Result<Vec<(String, SystemTime)>, Error> {
+    let listed = Upload::to(location, remote)?.send(|store, object| async move {
+        let n_parents = object.parts().count().saturating_sub(1);
+        let folder = ObjectPath::from_iter(object.parts().take(n_parents));
+        store.objects.list_with_delimiter(Some(&folder)).await
+    })?;
+    let objects = listed.objects.into_iter();
+    Ok(objects.filter_map(|found| Some((found.location.filename()?.to_owned(), found.last_modified.into()))).collect())
 }
 
 async fn abort(parts: Option<Arc<dyn MultipartStore>>, object: &ObjectPath, id: &String) -> object_store::Result<()> {

@@ -13,10 +13,16 @@ use std::path::{Path, PathBuf};
 
 use brisk_atomic_file::{Leftover, PublishError, create_claimed, read_regular_file, replace, sync_folder};
 
+#[cfg(feature = "remote")]
+use crate::error::Error;
 use crate::format::ShardIndex;
 
 /// The index of a folder of shards.
 pub(crate) const INDEX: &str = "table.safetensors.index.json";
+
+/// The file with the number of a staging folder.
+#[cfg(feature = "remote")]
+const STAGING_NUMBER: &str = ".staging-number";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Generation(u64);
@@ -26,12 +32,26 @@ impl Generation {
         format!("table-{:016x}-{shard:05}.safetensors", self.0)
     }
 
+    /// A new one, of a writer whose files are in the staging folder with this number.
+    fn staged(staging: u32) -> Self {
+        Self(u64::from(staging) << 32 | Self::new().0 & u64::from(u32::MAX))
+    }
+
+    fn new() -> Self {
+        Self(RandomState::new().hash_one(()))
+    }
+
+    /// The number of the staging folder, if it is of a writer that has one.
+    fn staging(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
     fn temp_index_name(self) -> String {
         format!(".{INDEX}.{:016x}.tmp", self.0)
     }
 
     /// The generation that a file belongs to: a shard, or the temporary file of a shard or index.
-    fn of(file_name: &str) -> Option<Self> {
+    pub(super) fn of(file_name: &str) -> Option<Self> {
         let number = file_name
             .strip_prefix("table-")
             .or_else(|| file_name.strip_prefix(".table-"))
@@ -43,7 +63,7 @@ impl Generation {
 
 /// The temporary file of the index that a writer will publish. If it is dropped unpublished, it is removed with its shards.
 #[derive(Debug)]
-pub(super) struct IndexToBe {
+pub(crate) struct IndexToBe {
     folder: PathBuf,
     generation: Generation,
     n_shards: usize,
@@ -55,9 +75,24 @@ pub(super) struct IndexToBe {
 impl IndexToBe {
     /// Starts a new generation, and removes what killed writers left in the folder.
     pub(super) fn create(folder: &Path) -> io::Result<Self> {
+        Self::with(folder, Generation::new)
+    }
+
+    /// The same in a folder for files that are to be sent, which is created if it does not exist.
+    #[cfg(feature = "remote")]
+    pub(crate) fn create_staging(folder: &Path) -> Result<Self, Error> {
+        let create = || {
+            fs::create_dir_all(folder)?;
+            let number = staging_number(folder);
+            Self::with(folder, || Generation::staged(number))
+        };
+        create().map_err(Error::write(folder))
+    }
+
+    fn with(folder: &Path, draw: impl Fn() -> Generation) -> io::Result<Self> {
         sweep(folder, Generations::OfKilledWriters);
         loop {
-            let generation = Generation(RandomState::new().hash_one(()));
+            let generation = draw();
             if let Some(file) = create_claimed(&folder.join(generation.temp_index_name()))? {
                 return Ok(Self { folder: folder.to_owned(), generation, n_shards: 0, file, is_published: false });
             }
@@ -65,10 +100,19 @@ impl IndexToBe {
     }
 
     /// The path of the next shard, which belongs to this index from now on.
-    pub(super) fn next_shard(&mut self) -> PathBuf {
+    pub(crate) fn next_shard(&mut self) -> PathBuf {
         let name = self.generation.shard_name(self.n_shards);
         self.n_shards += 1;
         self.folder.join(name)
+    }
+
+    /// Whether a generation, of which files were sent, is that of a writer that used the same staging folder, and still runs if
+    /// so; `None` if it used another folder.
+    #[cfg(feature = "remote")]
+    pub(super) fn is_running(&self, generation: Generation) -> Option<bool> {
+        // The sweep has removed those of killed writers.
+        let is_there = || self.folder.join(generation.temp_index_name()).try_exists().unwrap_or(true);
+        (generation.staging() == self.generation.staging()).then(is_there)
     }
 
     /// Where the index will be.
@@ -165,6 +209,20 @@ impl Dead {
             None => path.try_exists().is_ok_and(|is_there| !is_there).then_some(Self { temp_index: None }),
         }
     }
+}
+
+/// A number by which a staging folder is told apart from those of other machines: that of its file, which is written if there is
+/// none.
+#[cfg(feature = "remote")]
+fn staging_number(folder: &Path) -> u32 {
+    let path = folder.join(STAGING_NUMBER);
+    let read = || u32::from_str_radix(fs::read_to_string(&path).ok()?.trim(), 16).ok();
+    let new = Generation::new().staging();
+    read().unwrap_or_else(|| {
+        // Without the file, the folder has a new number each time, and what its killed writers have sent stays longer.
+        _ = brisk_atomic_file::write_atomically(&path, |file| io::Write::write_all(file, format!("{new:08x}\n").as_bytes()));
+        read().unwrap_or(new)
+    })
 }
 
 /// The index that a path refers to: the path itself, or the index in that folder.

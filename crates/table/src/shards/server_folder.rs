@@ -1,11 +1,16 @@
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
-use super::folder::IndexToBe;
+use super::folder::{Generation, IndexToBe};
 use super::remote::index_location;
 use crate::error::{Error, RemoteError};
 use crate::format::{MAX_INDEX_BYTES, ShardIndex};
-use crate::remote::{Location, Remote, delete, put_bytes, put_file, read_whole};
+use crate::remote::{Location, Remote, delete, list_beside, put_bytes, put_file, read_whole};
+
+/// How long a writer of another machine, of which it is not known whether it runs, may take for a shard.
+const LONGEST_SILENCE: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// A folder of a store that gets the shards and the index of a table. If it is dropped unpublished, the shards are removed.
 #[derive(Debug)]
@@ -21,11 +26,45 @@ pub(super) struct ServerFolder {
 impl ServerFolder {
     pub(super) fn create(location: &Location, remote: &Remote) -> Result<Self, Error> {
         remote.check_writable(location)?;
-        let staging = remote.staging();
-        let failed = Error::write(&staging);
-        fs::create_dir_all(&staging).map_err(failed)?;
-        let staged = IndexToBe::create(&staging).map_err(failed)?;
-        Ok(Self { index: index_location(location), remote: remote.clone(), staged, sent: Vec::new(), is_published: false })
+        let staged = IndexToBe::create_staging(&remote.staging())?;
+        let folder =
+            Self { index: index_location(location), remote: remote.clone(), staged, sent: Vec::new(), is_published: false };
+        // What cannot be listed, read or removed stays for the next writer.
+        _ = folder.remove_leftovers();
+        Ok(folder)
+    }
+
+    /// Removes the shards that killed writers have sent to this folder, which no index there names.
+    ///
+    /// The order makes this safe while other writers send or publish: the shards are listed first, then the writers that are gone
+    /// are determined, and the indexes are read last.
+    fn remove_leftovers(&self) -> Result<(), Error> {
+        let mut generations: BTreeMap<Generation, (SystemTime, Vec<String>)> = BTreeMap::new();
+        for (name, modified) in list_beside(&self.index, &self.remote)? {
+            if let Some(generation) = Generation::of(&name) {
+                let (last, names) = generations.entry(generation).or_insert((modified, Vec::new()));
+                *last = modified.max(*last);
+                names.push(name);
+            }
+        }
+        let is_old = |last: SystemTime| last.elapsed().is_ok_and(|age| age > LONGEST_SILENCE);
+        generations.retain(|&generation, (last, _)| match self.staged.is_running(generation) {
+            Some(is_running) => !is_running,
+            None => is_old(*last),
+        });
+        if generations.is_empty() {
+            return Ok(());
+        }
+        let mut published = HashSet::new();
+        for (name, _) in list_beside(&self.index, &self.remote)?.into_iter().filter(|(name, _)| name.ends_with(".json")) {
+            match read_index(&self.index.sibling(&name), &self.remote)? {
+                Some(index) => published.extend(index.shards.into_iter().map(|shard| shard.file_name)),
+                // Damaged, or written by a later version.
+                None => return Ok(()),
+            }
+        }
+        let names = generations.into_values().flat_map(|(_, names)| names);
+        names.filter(|name| !published.contains(name)).try_for_each(|name| delete(&self.index.sibling(&name), &self.remote))
     }
 
     pub(super) fn next_shard(&mut self) -> PathBuf {
@@ -43,10 +82,9 @@ impl ServerFolder {
 
     /// Sends the index, and removes the shards of the table that it replaces.
     pub(super) fn publish(mut self, shards: &ShardIndex) -> Result<(), Error> {
-        let old = match read_whole(&self.index, &self.remote, MAX_INDEX_BYTES) {
-            Ok(json) => json.ok().and_then(|json| ShardIndex::parse(&json).ok()),
+        let old = match read_index(&self.index, &self.remote) {
             Err(Error::Remote { reason: RemoteError::NotFound, .. }) => None,
-            Err(error) => return Err(error),
+            read => read?,
         };
         let json = shards.encode().into_bytes();
         if let Err(error) = put_bytes(&self.index, &self.remote, json.clone()) {
@@ -67,6 +105,12 @@ impl ServerFolder {
         }
         Ok(())
     }
+}
+
+/// `None` if it is not valid.
+fn read_index(location: &Location, remote: &Remote) -> Result<Option<ShardIndex>, Error> {
+    let json = read_whole(location, remote, MAX_INDEX_BYTES)?;
+    Ok(json.ok().and_then(|json| ShardIndex::parse(&json).ok()))
 }
 
 impl Drop for ServerFolder {

@@ -7,7 +7,7 @@ use super::server_folder::ServerFolder;
 use crate::error::Error;
 use crate::format::ShardIndex;
 #[cfg(feature = "remote")]
-use crate::remote::{Place, Remote};
+use crate::remote::{Location, Remote};
 
 /// Where shards and their index go.
 #[derive(Debug)]
@@ -27,12 +27,10 @@ impl Target {
         Ok(Self::Folder { index, new_folder })
     }
 
+    /// A folder of a store.
     #[cfg(feature = "remote")]
-    pub(super) fn at_url(url: &str, remote: &Remote) -> Result<Self, Error> {
-        match Place::of(url)? {
-            Place::File(path) => Self::folder(&path),
-            Place::Server(location) => Ok(Self::Server(ServerFolder::create(&location, remote)?)),
-        }
+    pub(super) fn at(location: &Location, remote: &Remote) -> Result<Self, Error> {
+        Ok(Self::Server(ServerFolder::create(location, remote)?))
     }
 
     /// The path to which the next shard is written.

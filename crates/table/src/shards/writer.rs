@@ -7,9 +7,10 @@ use crate::error::Error;
 use crate::format::{ShardEntry, ShardIndex, TableMetadata};
 use crate::parts::Opened;
 #[cfg(feature = "remote")]
-use crate::remote::Remote;
+use crate::remote::{Location, Place, Remote};
 use crate::schema::{Schema, Weights};
-use crate::writer::{Parts, RowBatch, TableWriter};
+use crate::statistics::Moments;
+use crate::writer::{Parts, RowBatch, TableWriter, Written};
 
 /// The size of shards. The last one may be smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +67,7 @@ impl ShardedWriter {
     /// # Errors
     /// [`Error::Schema`] for an invalid schema, or shards of no rows; [`Error::Write`] if no file can be created in that folder.
     pub fn create(folder: impl AsRef<Path>, schema: Schema, size: ShardSize) -> Result<Self, Error> {
-        Self::start(|| Target::folder(folder.as_ref()), schema, TableMetadata::default(), size)
+        Self::create_with(folder.as_ref(), schema, TableMetadata::default(), size)
     }
 
     /// Starts a table in the folder at a URL: of a store (`s3:`, `gs:` or `az:`, each with its feature), or of this machine
@@ -80,11 +81,31 @@ impl ShardedWriter {
     /// [`Error::Remote`] if the store cannot be used, or can only be read; otherwise as for [`create`](Self::create).
     #[cfg(feature = "remote")]
     pub fn create_url(url: &str, schema: Schema, size: ShardSize, remote: &Remote) -> Result<Self, Error> {
-        Self::start(|| Target::at_url(url, remote), schema, TableMetadata::default(), size)
+        match Place::of(url)? {
+            Place::File(folder) => Self::create(folder, schema, size),
+            Place::Server(location) => Self::create_at(&location, schema, TableMetadata::default(), size, remote),
+        }
+    }
+
+    /// The same as [`create`](Self::create), with more that every shard stores.
+    pub(crate) fn create_with(folder: &Path, schema: Schema, metadata: TableMetadata, size: ShardSize) -> Result<Self, Error> {
+        Self::start(|| Target::folder(folder), schema, metadata, size)
+    }
+
+    /// The same in a folder of a store.
+    #[cfg(feature = "remote")]
+    pub(crate) fn create_at(
+        location: &Location,
+        schema: Schema,
+        metadata: TableMetadata,
+        size: ShardSize,
+        remote: &Remote,
+    ) -> Result<Self, Error> {
+        Self::start(|| Target::at(location, remote), schema, metadata, size)
     }
 
     /// Starts a table whose shards all store `metadata`.
-    pub(super) fn start(
+    fn start(
         target: impl FnOnce() -> Result<Target, Error>,
         schema: Schema,
         metadata: TableMetadata,
@@ -129,34 +150,31 @@ impl ShardedWriter {
     /// As for [`TableWriter::push`].
     pub fn push_batch<F: Element, L: Element>(&mut self, rows: RowBatch<'_, F, L>) -> Result<(), Error> {
         self.shard.check(&rows)?;
-        let n_labels = self.schema.n_labels;
-        let n_rows = rows.labels.len() / n_labels;
+        let parts = Parts {
+            features: bytemuck::cast_slice(rows.features),
+            categories: rows.categories,
+            labels: bytemuck::cast_slice(rows.labels),
+            weights: rows.weights,
+        };
+        self.push_stored(&parts, None)
+    }
+
+    /// Appends rows whose parts match the schema and are aligned for their types. `moments` are theirs, if they are known.
+    pub(crate) fn push_stored(&mut self, rows: &Parts<'_>, moments: Option<&Moments>) -> Result<(), Error> {
+        let n_rows = rows.n_rows(&self.schema);
         let mut start = 0;
         while start < n_rows {
             let end = n_rows.min(start + self.room()?);
-            let per_row = |len: usize| len / n_rows;
-            let [cols, categories, weights] = [rows.features.len(), rows.categories.len(), rows.weights.len()].map(per_row);
-            self.shard.push_batch(RowBatch {
-                features: &rows.features[start * cols..end * cols],
-                categories: &rows.categories[start * categories..end * categories],
-                labels: &rows.labels[start * n_labels..end * n_labels],
-                weights: &rows.weights[start * weights..end * weights],
-            })?;
+            let moments = moments.filter(|_| end - start == n_rows);
+            self.shard.push_stored(rows.slice(&(start..end), n_rows), moments)?;
             self.n_rows += end - start;
             start = end;
         }
         Ok(())
     }
 
-    /// Appends rows of another table, no more than there is [room](Self::room) for.
-    pub(super) fn push_stored(&mut self, n_rows: usize, rows: Parts<'_>) -> Result<(), Error> {
-        self.shard.push_stored(rows)?;
-        self.n_rows += n_rows;
-        Ok(())
-    }
-
     /// How many rows the shard still has room for, at least one; starts the next one if it is full.
-    pub(super) fn room(&mut self) -> Result<usize, Error> {
+    fn room(&mut self) -> Result<usize, Error> {
         if self.shard.n_rows() == self.shard_rows {
             self.next_shard()?;
         }
@@ -203,11 +221,17 @@ impl ShardedWriter {
     ///
     /// # Errors
     /// As for [`TableWriter::finish`]; an old table in the folder is then unchanged.
-    pub fn finish(mut self) -> Result<usize, Error> {
+    pub fn finish(self) -> Result<usize, Error> {
+        self.complete().map(|written| written.n_rows)
+    }
+
+    /// Like [`finish`](Self::finish), with the size of all shards.
+    pub(crate) fn complete(mut self) -> Result<Written, Error> {
         self.entries.push(finished(self.shard, &self.shard_path)?);
         self.target.keep(&self.shard_path)?;
+        let n_bytes = self.entries.iter().map(|entry| entry.n_bytes).sum();
         self.target.publish(&ShardIndex { shards: self.entries })?;
-        Ok(self.n_rows)
+        Ok(Written { n_rows: self.n_rows, n_bytes })
     }
 
     fn next_shard(&mut self) -> Result<(), Error> {

@@ -1,6 +1,8 @@
 use std::collections::{BTreeMap, VecDeque};
+use std::io;
 use std::num::NonZero;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
@@ -81,15 +83,23 @@ struct State {
 
 #[derive(Debug)]
 struct Slot {
+    start: usize,
     end: usize,
     n_words: usize,
     /// It is read early, if there is room, and gives way to the others.
     is_later: bool,
     /// `None` until it is read.
     extent: Option<Arc<Extent>>,
+    /// Whether the thread that read it has panicked, of which those that wait for its rows do not know yet.
+    has_panicked: bool,
 }
 
 impl Slot {
+    fn of(job: &Job, is_later: bool) -> Self {
+        let Range { start, end } = job.rows;
+        Self { start, end, n_words: job.n_words, is_later, extent: None, has_panicked: false }
+    }
+
     fn needed_words(&self) -> usize {
         if self.is_later { 0 } else { self.n_words }
     }
@@ -183,9 +193,10 @@ impl ReadAhead {
                 self.shared().rows_without_room.fetch_add((announced.end - start) as u64, Ordering::Relaxed);
                 break;
             }
-            state.insert((table, start), Slot { end: rows.end, n_words, is_later, extent: None });
-            start = rows.end;
-            state.queue.push_back(Job { table, file: file.clone(), rows, n_words, is_near });
+            let job = Job { table, file: file.clone(), rows, n_words, is_near };
+            state.insert((table, start), Slot::of(&job, is_later));
+            start = job.rows.end;
+            state.queue.push_back(job);
             state.queued_words += n_words;
         }
         self.shared().queued.notify_one();
@@ -220,11 +231,23 @@ impl ReadAhead {
     }
 
     /// Waits until a row has been read or given up.
-    pub(super) fn wait_for(&self, table: u64, row: usize) {
+    ///
+    /// # Errors
+    /// If the thread that read it has panicked; only once, so that it may be read again.
+    pub(super) fn wait_for(&self, table: u64, row: usize) -> io::Result<()> {
         let mut state = self.shared().lock();
-        while state.slot_of(table, row).is_some_and(|slot| slot.extent.is_none()) {
+        while let Some(slot) = state.slot_of(table, row).filter(|slot| slot.extent.is_none()) {
+            if slot.has_panicked {
+                let start = slot.start;
+                let removed = state.remove((table, start));
+                drop(state);
+                drop(removed);
+                self.shared().settled.notify_all();
+                return Err(io::Error::other("a thread that reads ahead has panicked"));
+            }
             state = self.shared().settled.wait(state).expect(HOLDERS_DO_NOT_PANIC);
         }
+        Ok(())
     }
 
     pub(super) fn count(&self, from_memory: usize, from_file: usize) {
@@ -272,8 +295,12 @@ impl Shared {
             let _near = job.is_near.then(|| Near(self));
             match self.make_room(&job) {
                 Room::Made(memory) => {
-                    let extent = Extent::read(&job.file, job.rows.clone(), memory, self.pool.clone());
-                    self.settle(&job, extent.ok().map(Arc::new));
+                    let read = || Extent::read(&job.file, job.rows.clone(), memory, self.pool.clone());
+                    // A function that the program has given to its connections may panic, too.
+                    match catch_unwind(AssertUnwindSafe(read)) {
+                        Ok(extent) => self.settle(&job, extent.ok().map(Arc::new)),
+                        Err(_) => self.note_panic(&job),
+                    }
                 }
                 Room::Lacking => {}
                 Room::Closed => return,
@@ -339,7 +366,8 @@ impl Shared {
         let mut unwanted = (None, None);
         match extent {
             Some(extent) if state.is_wanted(job) => {
-                let slot = Slot { end: job.rows.end, n_words: job.n_words, is_later: state.is_later(job), extent: Some(extent) };
+                let is_later = state.is_later(job);
+                let slot = Slot { extent: Some(extent), ..Slot::of(job, is_later) };
                 unwanted.1 = Some(state.insert(key, slot));
                 state.ready.push_back(key);
             }
@@ -349,6 +377,19 @@ impl Shared {
         drop(state);
         self.settled.notify_all();
         drop(unwanted);
+        self.pool.wake();
+    }
+
+    /// Lets those that wait for the rows of a job return an error.
+    fn note_panic(&self, job: &Job) {
+        let mut state = self.lock();
+        if state.is_wanted(job)
+            && let Some(slot) = state.slots.get_mut(&(job.table, job.rows.start))
+        {
+            slot.has_panicked = true;
+        }
+        drop(state);
+        self.settled.notify_all();
         self.pool.wake();
     }
 

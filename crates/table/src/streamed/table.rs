@@ -77,6 +77,11 @@ impl StreamedTable {
         Self { file: Arc::new(TableFile { source, parts }), ahead: ahead.clone(), number: ahead.register() }
     }
 
+    /// Waits until a row that was announced has been read or given up.
+    fn wait_for(&self, row: usize) -> Result<(), Error> {
+        self.ahead.wait_for(self.number, row).map_err(Error::io(self.file.path(), "read"))
+    }
+
     /// Reads some rows of a tensor from the file, and calls `take` with each piece and its first row.
     fn read(&self, tensor: &Tensor, rows: Range<usize>, mut take: impl FnMut(usize, &[u8])) -> Result<(), Error> {
         let rows_at_once = (SCRATCH_BYTES / self.file.parts.row_bytes(tensor).max(1)).max(1);
@@ -181,7 +186,7 @@ impl RowStore for StreamedTable {
             }
             drop(pieces);
             if let Some(row) = on_its_way {
-                self.ahead.wait_for(self.number, row);
+                self.wait_for(row)?;
             }
         }
         self.ahead.count(n_here, n_read);
@@ -205,7 +210,7 @@ impl RowStore for StreamedTable {
                 }
                 Some(_) => {
                     drop(pieces);
-                    self.ahead.wait_for(self.number, row);
+                    self.wait_for(row)?;
                 }
                 None => {
                     let next = pieces.iter().map(|piece| piece.rows.start).find(|&start| start > row);

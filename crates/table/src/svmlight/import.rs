@@ -4,8 +4,9 @@ use super::line::{LineParser, Problem};
 use super::rows::{IndexRange, Scanned, Shape, parse};
 use super::{FirstIndex, SvmlightOptions};
 use crate::csv::{ChunkEnds, Position, Text, what_else};
+use crate::destination::Progress;
 use crate::error::{Error, SourceError};
-use crate::import::{ColumnOptions, ImportReport, LabelKind, Labels, Like, Missing, Origin, Progress, ReadSource, Roles, Sink};
+use crate::import::{ColumnOptions, Dest, ImportReport, LabelKind, Labels, Like, Missing, Origin, ReadSource, Roles, Sink};
 use crate::schema::Weights;
 use crate::source_identity::SourceIdentity;
 
@@ -14,7 +15,7 @@ impl ReadSource for SvmlightOptions {
         Origin::new(SourceIdentity::of(path)?, &Self { n_threads: 0, ..self.clone() }, self.like())
     }
 
-    fn read(&self, path: &Path, dest: &Path, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+    fn read(&self, path: &Path, dest: &Dest<'_>, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
         let origin = self.origin(path)?;
         let like = self.like().map(Like::with_columns).transpose()?;
         let options = &match &like {

@@ -1,39 +1,26 @@
 use std::io;
+use std::path::Path;
 
 use super::TableWriter;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, SourceError};
 use crate::remedy::Remedy;
+use crate::schema::Schema;
+use crate::statistics::Moments;
 
 impl TableWriter {
     /// Replaces NaN by the mean of its column in the first `n_columns` features, in the file and in the statistics, and records
-    /// the means in the metadata.
+    /// the means in the metadata. `table` is its path or URL, for errors.
     ///
     /// # Errors
     /// [`SourceError::ColumnRoles`] for a column without values; [`Error::Write`].
     /// # Cost
     /// Reads the features once, and writes the blocks with missing values.
-    pub(crate) fn impute_means(&mut self, n_columns: usize) -> Result<(), Error> {
-        let statistics = self.moments.statistics();
-        let mut means = Vec::with_capacity(n_columns);
-        for (column, name) in statistics[..n_columns].iter().zip(&self.schema.column_names) {
-            if column.count == 0 {
-                let problem = format!("every value of `{name}` is missing, so it has no mean");
-                let reason = SourceError::roles(problem, &[Remedy::DropColumn, Remedy::FillMissingWithNumber]);
-                return Err(reason.at(self.out.file().path()));
-            }
-            means.push(match self.schema.dtype {
-                #[cfg(feature = "half")]
-                DType::F16 => half::f16::from_f64(column.mean).to_f32(),
-                _ => column.mean as f32,
-            });
-        }
-        let n_missing: Vec<u64> = statistics[..n_columns].iter().map(|column| self.n_rows as u64 - column.count).collect();
-        if n_missing.iter().any(|&n| n > 0) {
+    pub(crate) fn impute_means(&mut self, n_columns: usize, table: &Path) -> Result<(), Error> {
+        let means = means_of(&mut self.moments, &self.schema, self.n_rows, n_columns);
+        let (means, any_missing) = means.map_err(|reason| reason.at(table))?;
+        if any_missing {
             self.fill(&means).map_err(|source| self.failed(source))?;
-        }
-        for (col, (&n, &mean)) in n_missing.iter().zip(&means).enumerate() {
-            self.moments.add_repeated(col, n, mean.into());
         }
         self.metadata.imputed = Some(means);
         Ok(())
@@ -56,6 +43,33 @@ impl TableWriter {
             }
         })
     }
+}
+
+/// The means of the first `n_columns` features as they are stored, and whether any value is missing; `moments` are then those of
+/// rows in which the means take the place of what is missing.
+pub(crate) fn means_of(
+    moments: &mut Moments,
+    schema: &Schema,
+    n_rows: usize,
+    n_columns: usize,
+) -> Result<(Vec<f32>, bool), SourceError> {
+    let (mut means, mut any_missing) = (Vec::with_capacity(n_columns), false);
+    for (col, (column, name)) in moments.statistics()[..n_columns].iter().zip(&schema.column_names).enumerate() {
+        if column.count == 0 {
+            let problem = format!("every value of `{name}` is missing, so it has no mean");
+            return Err(SourceError::roles(problem, &[Remedy::DropColumn, Remedy::FillMissingWithNumber]));
+        }
+        let mean = match schema.dtype {
+            #[cfg(feature = "half")]
+            DType::F16 => half::f16::from_f64(column.mean).to_f32(),
+            _ => column.mean as f32,
+        };
+        let n_missing = n_rows as u64 - column.count;
+        any_missing |= n_missing > 0;
+        moments.add_repeated(col, n_missing, mean.into());
+        means.push(mean);
+    }
+    Ok((means, any_missing))
 }
 
 /// Fills NaN in values of which the first belongs to column `first`. Returns whether there were any.

@@ -16,6 +16,8 @@ mod csv;
 mod damage;
 mod damaged;
 mod dest;
+#[cfg(feature = "half")]
+mod destinations;
 mod formats;
 #[cfg(feature = "idx")]
 mod idx;

@@ -6,7 +6,7 @@ use std::path::Path;
 use brisk_table::{ArrayRef, DType, Error, ImportWarning, NotFinite, NpyLabels, NpyOptions, Table, import};
 
 /// A .npy file as numpy writes it.
-fn npy(descr: &str, fortran: &str, shape: &str, values: &[u8]) -> Vec<u8> {
+pub(crate) fn npy(descr: &str, fortran: &str, shape: &str, values: &[u8]) -> Vec<u8> {
     let text = format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}\n");
     let len = u16::try_from(text.len()).unwrap().to_le_bytes();
     [b"\x93NUMPY\x01\x00", len.as_slice(), text.as_bytes(), values].concat()

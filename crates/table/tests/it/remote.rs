@@ -15,7 +15,7 @@ mod written;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use brisk_loader::{Batching, Loader, RowBuffers, RowSelection, RowSource as _, row_source_conformance};
+use brisk_loader::{Batching, Hint, Loader, RowBuffers, RowSelection, RowSource as _, row_source_conformance};
 use brisk_table::{
     CacheFolder, Error, ReadAhead, Remote, RemoteError, RemoteOptions, Retry, Schema, ShardMismatch, ShardSize, ShardedTable,
     StreamedTable, Table, TableWriter,
@@ -460,4 +460,24 @@ fn urls_that_lead_nowhere_are_errors() {
     }
     let zero = Remote::new(RemoteOptions { parallel: 0, ..options(CacheFolder::Off) }).unwrap_err();
     assert!(zero.to_string().contains("`parallel` is 0"), "{zero}");
+}
+
+/// A function that a program gives to its connections runs on the threads that read ahead.
+#[test]
+fn a_panic_while_reading_ahead_is_an_error() {
+    let server = Server::start();
+    server.put("/t", ramp().to_vec());
+    let remote = Remote::new(RemoteOptions { memory_bytes: 0, ..options(CacheFolder::Off) }).unwrap();
+    let table = StreamedTable::open_url(&server.url("/t"), &ReadAhead::new(64 << 20), &remote).unwrap();
+    assert!(remote.on_retry(|_| panic!("on purpose")));
+    server.misbehave(|_, n_before| (n_before < 1).then_some(Fault::Status(503, "", "")));
+    let rows: Vec<u32> = (0..100).collect();
+    let n_cols = table.n_cols();
+    let (mut features, mut labels) = (vec![0.0; 100 * n_cols], [0.0; 100]);
+    table.hint(RowSelection::Range(0..100), Hint::WillNeed);
+    let mut gather = || table.gather(RowSelection::Numbers(&rows), RowBuffers::new(&mut features, &mut labels));
+    let error = gather().unwrap_err().to_string();
+    assert!(error.contains("/t") && error.contains("panicked"), "{error}");
+    // Once: the rows are read again.
+    gather().unwrap();
 }

@@ -68,6 +68,8 @@ pub(crate) enum PartName {
     TrainingKills,
     /// SIGKILL to ranks of an MPI job that is restarted
     RankKills,
+    /// SIGKILL to ranks of an MPI job that streams its rows from a server and is restarted
+    UrlKills,
     /// SIGKILL to ranks of an MPI job with ZeRO 3 and a checkpoint of several files after every step; two kills a case
     ZeroKills,
     /// Kills and restarts in a PID namespace, where each process has the same PID as the one before

@@ -17,6 +17,8 @@ mod signals;
 pub(crate) mod silent;
 mod training_kills;
 mod unlike_ranks;
+#[cfg(feature = "all-formats")]
+mod url_kills;
 mod wrong_results;
 mod zero_kills;
 
@@ -58,13 +60,12 @@ pub(crate) trait Cases {
     fn run(&self, case: &mut Case<'_>) -> Result<()>;
 }
 
-/// What stands for `cache_kills` without a client of servers.
+/// What stands for a part without a client of servers.
 #[cfg(not(feature = "all-formats"))]
-const CACHE_KILLS: Part = Part {
-    name: PartName::CacheKills,
-    weight: 0.0,
-    prepare: |_| Ok(Prepared::NotPossible("the attack was built without the feature `all-formats`".to_owned())),
-};
+const fn without_urls(name: PartName) -> Part {
+    let prepare = |_: &Attack<'_>| Ok(Prepared::NotPossible("the attack was built without the feature `all-formats`".to_owned()));
+    Part { name, weight: 0.0, prepare }
+}
 
 pub(crate) const PARTS: &[Part] = &[
     background::PART,
@@ -80,9 +81,13 @@ pub(crate) const PARTS: &[Part] = &[
     #[cfg(feature = "all-formats")]
     cache_kills::PART,
     #[cfg(not(feature = "all-formats"))]
-    CACHE_KILLS,
+    without_urls(PartName::CacheKills),
     training_kills::PART,
     rank_kills::PART,
+    #[cfg(feature = "all-formats")]
+    url_kills::PART,
+    #[cfg(not(feature = "all-formats"))]
+    without_urls(PartName::UrlKills),
     zero_kills::PART,
     same_pid::PART,
     hostile::PART,

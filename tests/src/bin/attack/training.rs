@@ -34,6 +34,8 @@ pub(crate) struct Training {
     pub(crate) train: PathBuf,
     pub(crate) test: PathBuf,
     pub(crate) n_epochs: usize,
+    /// Options of `data_parallel` beside those of all runs.
+    more: &'static [&'static str],
     pub(crate) reference: Reference,
 }
 
@@ -58,8 +60,19 @@ impl Training {
         let (train, test) = (dir.join("train.csv"), dir.join("test.csv"));
         fs::write(&train, csv(&mut rng, n_rows, 6)).context("cannot write the rows to train on")?;
         fs::write(&test, csv(&mut rng, 200, 6)).context("cannot write the rows to test on")?;
-        let mut training =
-            Self { train, test, n_epochs, reference: Reference { files: Vec::new(), results: Vec::new(), time: Duration::ZERO } };
+        Self::of_rows(attack, dir, [train, test], n_epochs, &[])
+    }
+
+    /// The same with rows that are there, by paths or URLs, and more options.
+    pub(crate) fn of_rows(
+        attack: &Attack<'_>,
+        dir: &Path,
+        [train, test]: [PathBuf; 2],
+        n_epochs: usize,
+        more: &'static [&'static str],
+    ) -> Result<Self> {
+        let reference = Reference { files: Vec::new(), results: Vec::new(), time: Duration::ZERO };
+        let mut training = Self { train, test, n_epochs, more, reference };
         let run = training.replicas(attack.program("data_parallel", dir)).args(["--json", "out.json"]);
         let ended = run.start()?.wait()?;
         if !ended.success() {
@@ -78,7 +91,7 @@ impl Training {
 
     /// The same for `data_parallel`, in the folder `run`.
     pub(crate) fn ranks(&self, run: Run) -> Run {
-        self.options(run).args(["--checkpoint-every", "7", "--out", "run"])
+        self.options(run).args(["--checkpoint-every", "7", "--out", "run"]).args(self.more)
     }
 
     /// The same with two threads.

@@ -77,6 +77,8 @@ struct State {
     log: Mutex<Vec<Request>>,
     plan: Mutex<Plan>,
     names: Mutex<Names>,
+    /// When all objects were modified, in lists of objects.
+    modified: Mutex<&'static str>,
     n_versions: AtomicU64,
     is_closed: AtomicBool,
     /// Bytes per second of all connections together, and when the link is free again.
@@ -100,6 +102,7 @@ impl Server {
             log: Mutex::default(),
             plan: Mutex::new(Box::new(|_, _| None)),
             names: Mutex::new(Names::Tag),
+            modified: Mutex::new("2022-01-01T00:00:00Z"),
             n_versions: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
             link: Mutex::new(None),
@@ -143,6 +146,10 @@ impl Server {
     pub(crate) fn misbehave(&self, plan: impl FnMut(&Request, usize) -> Option<Fault> + Send + 'static) {
         *lock(&self.state.plan) = Box::new(plan);
         lock(&self.state.log).clear();
+    }
+
+    pub(crate) fn set_modified(&self, time: &'static str) {
+        *lock(&self.state.modified) = time;
     }
 
     pub(crate) fn set_names(&self, names: Names) {
@@ -213,6 +220,7 @@ impl State {
     fn respond(&self, stream: &mut TcpStream, request: &Request, body: Vec<u8>, fault: Option<Fault>) -> Option<()> {
         let upload = request.parameter("uploadId").map(str::to_owned);
         match (request.method.as_str(), upload) {
+            ("GET", _) if request.parameter("list-type").is_some() => answer(stream, 200, "", self.list(request)?.as_bytes()),
             ("GET" | "HEAD", _) => self.get(stream, request, fault),
             ("PUT", Some(upload)) => {
                 let part = request.parameter("partNumber")?.parse().ok()?;
@@ -262,6 +270,19 @@ impl State {
             }
             _ => answer(stream, 501, "", b""),
         }
+    }
+
+    /// The objects of a bucket whose names start like this.
+    fn list(&self, request: &Request) -> Option<String> {
+        let bucket = format!("{}/", request.path.trim_end_matches('/'));
+        let prefix = request.parameter("prefix")?.replace("%2F", "/");
+        let objects = lock(&self.objects);
+        let keys = objects.iter().filter_map(|(path, stored)| Some((path.strip_prefix(&bucket)?, stored.bytes.len())));
+        let (modified, mut xml) = (*lock(&self.modified), "<ListBucketResult><IsTruncated>false</IsTruncated>".to_owned());
+        for (key, n_bytes) in keys.filter(|(key, _)| key.starts_with(&prefix)) {
+            xml += &format!("<Contents><Key>{key}</Key><LastModified>{modified}</LastModified><Size>{n_bytes}</Size></Contents>");
+        }
+        Some(xml + "</ListBucketResult>")
     }
 
     fn get(&self, stream: &mut TcpStream, request: &Request, fault: Option<Fault>) -> Option<()> {

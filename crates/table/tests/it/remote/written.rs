@@ -1,19 +1,33 @@
 //! Tables that are written to a store.
 
+use std::env;
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
 use std::time::Duration;
 
+use brisk_loader::RowSource as _;
 use brisk_table::{
-    CacheFolder, Error, Remote, RemoteError, RemoteFolder, RemoteOptions, Schema, ShardSize, ShardedTable, ShardedWriter, Table,
+    CacheFolder, Categorical, ColumnOptions, CsvOptions, Destination, Error, ReadAhead, Remote, RemoteError, RemoteFolder,
+    RemoteOptions, Schema, ShardSize, ShardedTable, ShardedWriter, StreamedTable, Table, copy_table, import, import_to,
 };
 
 use super::options;
 use super::server::{Fault, Server};
 
+const TABLE: &str = "s3://bucket/tables/t";
+const ADDRESS: &str = "BRISK_TABLE_TEST_ADDRESS";
+const STAGING: &str = "BRISK_TABLE_TEST_STAGING";
+
 fn s3(server: &Server, staging: &Path) -> RemoteOptions {
+    s3_at(&server.address.to_string(), staging)
+}
+
+fn s3_at(address: &str, staging: &Path) -> RemoteOptions {
     let settings = [
-        ("aws_endpoint", format!("http://{}", server.address)),
+        ("aws_endpoint", format!("http://{address}")),
         ("aws_allow_http", "true".to_owned()),
         ("aws_access_key_id", "key".to_owned()),
         ("aws_secret_access_key", "s3cret".to_owned()),
@@ -39,6 +53,65 @@ fn shards(server: &Server) -> Vec<String> {
     server.names_of_objects().into_iter().filter(|name| !name.ends_with(".json")).collect()
 }
 
+/// The number of files in a staging folder, without that of its number.
+fn staged(staging: &Path) -> usize {
+    fs::read_dir(staging).unwrap().filter(|entry| entry.as_ref().unwrap().file_name() != ".staging-number").count()
+}
+
+/// Not a test by itself: run in a process that the test below kills. Sends two shards of a table, and waits.
+#[test]
+fn child_that_sends_shards() {
+    let (Ok(address), Ok(staging)) = (env::var(ADDRESS), env::var(STAGING)) else { return };
+    let remote = Remote::new(s3_at(&address, Path::new(&staging))).unwrap();
+    let mut writer = ShardedWriter::create_url(TABLE, Schema::shaped(&[2]), ShardSize::Rows(5), &remote).unwrap();
+    writer.push(&[1.0_f32; 2 * 12], &[0.0_f32; 12]).unwrap();
+    writeln!(std::io::stdout(), "sent").unwrap();
+    thread::sleep(Duration::from_secs(60));
+}
+
+#[test]
+fn the_shards_of_a_killed_writer_are_removed_by_the_next() {
+    let (server, staging, elsewhere) = (Server::start(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    server.set_modified("2100-01-01T00:00:00Z");
+    let kill_one = || {
+        let mut child = Command::new(env::current_exe().unwrap());
+        child.args(["--exact", "remote::written::child_that_sends_shards", "--test-threads", "1", "--nocapture"]);
+        child.env(ADDRESS, server.address.to_string()).env(STAGING, staging.path());
+        let mut child = child.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
+        let said = BufReader::new(child.stdout.take().unwrap());
+        said.lines().find(|line| line.as_ref().unwrap().contains("sent")).unwrap().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    };
+    let remote = Remote::new(s3(&server, staging.path())).unwrap();
+    let other_machine = Remote::new(s3(&server, elsewhere.path())).unwrap();
+    let create = |url, remote| ShardedWriter::create_url(url, Schema::shaped(&[2]), ShardSize::Rows(5), remote).unwrap();
+    write(&remote, 1.0, 10, 10).unwrap();
+    kill_one();
+    assert_eq!(shards(&server).len(), 3, "the table, and what was sent");
+    assert!(staged(staging.path()) > 0);
+    // Another machine cannot know that the writer is gone.
+    write(&other_machine, 2.0, 10, 10).unwrap();
+    assert_eq!(shards(&server).len(), 3);
+    // Neither those of a writer that runs, nor those of another table are removed.
+    create("s3://bucket/tables/t/other.json", &other_machine).finish().unwrap();
+    let mut running = create(TABLE, &remote);
+    running.push(&[1.0_f32; 2 * 6], &[0.0_f32; 6]).unwrap();
+    assert_eq!(shards(&server).len(), 3, "two tables, and what was sent now");
+    write(&remote, 3.0, 10, 10).unwrap();
+    assert_eq!(shards(&server).len(), 3);
+    running.finish().unwrap();
+    let scale = |url| ShardedTable::open_url(url, &remote).map(|table| table.n_rows()).unwrap();
+    assert_eq!((scale(TABLE), scale("s3://bucket/tables/t/other.json")), (6, 0));
+    // Once they are old, those of other machines are.
+    kill_one();
+    server.set_modified("2022-01-01T00:00:00Z");
+    write(&other_machine, 4.0, 10, 10).unwrap();
+    assert_eq!((shards(&server).len(), server.names_of_objects().len()), (2, 4), "two tables");
+    drop(create(TABLE, &remote));
+    assert_eq!((staged(staging.path()), staged(elsewhere.path())), (0, 0));
+}
+
 #[test]
 fn what_is_written_to_s3_is_read_from_it() {
     let (server, staging) = (Server::start(), tempfile::tempdir().unwrap());
@@ -60,7 +133,7 @@ fn what_is_written_to_s3_is_read_from_it() {
     assert_eq!(shards(&server).len(), 1);
     assert!(!old.contains(&shards(&server)[0]));
     assert_eq!(ShardedTable::open_url("s3://bucket/tables/t/", &remote).unwrap().rows::<f32>(1..2).unwrap()[0], 2.0);
-    assert_eq!(fs::read_dir(staging.path()).unwrap().count(), 0, "files are removed");
+    assert_eq!(staged(staging.path()), 0, "files are removed");
 }
 
 /// A reader sees the old table until all of the new one is there.
@@ -103,7 +176,7 @@ fn a_table_appears_as_a_whole() {
         server.misbehave(|_, _| None);
         assert_eq!((shards(&server).len(), server.n_uploads(), scale()), (2, 0, 3.0), "{method} {part_of_query}");
     }
-    assert_eq!(fs::read_dir(staging.path()).unwrap().count(), 0);
+    assert_eq!(staged(staging.path()), 0);
 }
 
 /// The index was written, but the answer was lost.
@@ -271,4 +344,52 @@ fn a_web_server_that_takes_no_objects_is_an_error_of_the_object() {
             assert!(matches!(error, Error::Remote { .. }) && error.to_string().contains("/runs/a"), "{status}: {error}");
         }
     }
+}
+
+/// By the same importer, to an object and to shards; one shard at a time is on this machine, and nothing after that.
+#[test]
+fn imports_go_to_a_store() {
+    let (server, staging) = (Server::start(), tempfile::tempdir().unwrap());
+    let remote = Remote::new(s3(&server, staging.path())).unwrap();
+    let [csv, file] = ["rows.csv", "t.safetensors"].map(|name| staging.path().join(name));
+    let text: String = (0..20_000).map(|i| format!("{}.5,{},c{}\n", i % 2, i * i % 1000, i * i / 4_000 % 7)).collect();
+    fs::write(&csv, format!("y,x,c\n{text}")).unwrap();
+    let columns = ColumnOptions { categorical: Categorical::Auto, ..ColumnOptions::default() };
+    let options = CsvOptions { columns, ..CsvOptions::default() };
+    let report = import(&csv, &file, &options).unwrap();
+    let local = Table::open(&file).unwrap();
+
+    let (object, folder) = ("s3://bucket/rows.safetensors", "s3://bucket/rows");
+    import_to(&csv, &Destination::url(object, &remote).unwrap(), &options, |_| ()).unwrap();
+    let table = Table::open_url(object, &remote).unwrap();
+    assert_eq!((table.fingerprint(), table.statistics()), (local.fingerprint(), local.statistics()));
+    let shards = Destination::url(folder, &remote).unwrap().in_shards(ShardSize::Rows(3_000));
+    let mut most = 0;
+    let imported = import_to(&csv, &shards, &options, |_| {
+        let shards = fs::read_dir(staging.path()).unwrap().map(|entry| entry.unwrap());
+        let shards = shards.filter(|entry| entry.file_name().to_string_lossy().starts_with("table-"));
+        most = shards.map(|entry| entry.metadata().unwrap().len()).sum::<u64>().max(most);
+    });
+    assert_eq!(imported.unwrap().n_rows, report.n_rows);
+    assert!(most < fs::metadata(&file).unwrap().len() / 2, "{most} bytes were on this machine");
+    assert_eq!(server.names_of_objects().len(), 1 + 7 + 1, "the object, seven shards and an index");
+    let sharded = ShardedTable::open_url(folder, &remote).unwrap();
+    assert_eq!((sharded.n_rows(), sharded.dictionaries()), (20_000, local.dictionaries()));
+    assert_eq!(sharded.rows::<f32>(3_000..6_000).unwrap(), local.rows::<f32>(3_000..6_000).unwrap());
+
+    // A table that is there is copied: from shards at a URL to an object, and to other shards.
+    let source = ShardedTable::open_streamed_url(folder, &ReadAhead::new(8 << 20), &remote).unwrap();
+    let mut n_read = 0;
+    let (copy, again) = ("s3://bucket/copy.safetensors", "s3://bucket/again");
+    let written = copy_table(&source, &Destination::url(copy, &remote).unwrap(), |progress| n_read = progress.n_rows).unwrap();
+    assert_eq!((written.n_rows, n_read), (20_000, 20_000));
+    let copied = Table::open_url(copy, &remote).unwrap();
+    assert_eq!(copied.rows::<f32>(0..20_000).unwrap(), local.rows::<f32>(0..20_000).unwrap());
+    assert_eq!(copied.categories(0..20_000).unwrap(), local.categories(0..20_000).unwrap());
+    let one = StreamedTable::open_url(copy, &ReadAhead::new(8 << 20), &remote).unwrap();
+    copy_table(&one, &Destination::url(again, &remote).unwrap().in_shards(ShardSize::Rows(9_000)), |_| ()).unwrap();
+    let again = ShardedTable::open_url(again, &remote).unwrap();
+    assert_eq!((again.n_shards(), again.dictionaries()), (3, local.dictionaries()));
+    assert_eq!(again.rows::<f32>(9_000..18_000).unwrap(), local.rows::<f32>(9_000..18_000).unwrap());
+    assert_eq!(staged(staging.path()), 2, "the source and the local table");
 }

@@ -23,16 +23,26 @@ fn prepare(attack: &Attack<'_>) -> Result<Prepared> {
         return Ok(Prepared::NotPossible("there is no mpirun".to_owned()));
     }
     let training = Training::prepare(attack, &dir, 1200, 8)?;
-    std::fs::remove_dir_all(dir.join("run"))?;
-    let ended = job(&training, attack.program("launch", &dir), attack).start()?.wait()?;
-    if ended.stderr.contains("without MPI") {
-        let why = "data_parallel was built without MPI; build it with `--features mpi`";
-        return Ok(Prepared::NotPossible(why.to_owned()));
+    match RankKills::of(training, attack, &dir)? {
+        Ok(kills) => Prepared::ready(kills),
+        Err(why) => Ok(Prepared::NotPossible(why)),
     }
-    if !ended.success() {
-        bail!("an undisturbed job fails: {ended}");
+}
+
+impl RankKills {
+    /// Kills of ranks that train as in `dir`, where an undisturbed job is run; or why that is not possible.
+    pub(super) fn of(training: Training, attack: &Attack<'_>, dir: &Path) -> Result<Result<Self, String>> {
+        std::fs::remove_dir_all(dir.join("run"))?;
+        let ended = job(&training, attack.program("launch", dir), attack).start()?.wait()?;
+        if ended.stderr.contains("without MPI") {
+            let why = "data_parallel was built without MPI; build it with `--features mpi`";
+            return Ok(Err(why.to_owned()));
+        }
+        if !ended.success() {
+            bail!("an undisturbed job fails: {ended}");
+        }
+        Ok(Ok(Self { training, time: ended.elapsed }))
     }
-    Prepared::ready(RankKills { training, time: ended.elapsed })
 }
 
 /// Whether a program of the system can be started.
@@ -45,7 +55,7 @@ fn job(training: &Training, launch: Run, attack: &Attack<'_>) -> Run {
     training.ranks(launch).args(["--json", "out.json"]).limit(LIMIT)
 }
 
-struct RankKills {
+pub(super) struct RankKills {
     training: Training,
     time: Duration,
 }
