@@ -176,9 +176,9 @@ pub(crate) struct Scaling {
     /// here, and the time in which they read a table on a server, beside that of processes and a server here
     #[arg(long)]
     pub(crate) simulate: bool,
-    /// Also reads a table of this size, in shards on a server here, by four processes, which takes 10 s a gigabyte, and as much
-    /// space in a temporary folder (TMPDIR)
-    #[arg(long, value_name = "GB", value_parser = positive, requires = "simulate")]
+    /// Also trains on a table of this size, in shards on a server here, by four processes of 256 MiB, which takes 13 s a gigabyte,
+    /// and as much space in a temporary folder (TMPDIR)
+    #[arg(long, value_name = "GB", value_parser = positive, requires = "peers")]
     pub(crate) table_gb: Option<f64>,
     /// Latency of one more link to predict for, in microseconds per message
     #[arg(long, value_name = "US", value_parser = positive, requires_all = ["simulate", "gbit"])]

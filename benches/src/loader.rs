@@ -6,7 +6,7 @@ mod cold;
 mod import;
 pub(crate) mod large;
 pub(crate) mod memory;
-mod memory_limit;
+pub(crate) mod memory_limit;
 mod open;
 mod sparse;
 mod tables;

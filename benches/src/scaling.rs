@@ -2,8 +2,11 @@
 
 mod check;
 mod links;
+mod reader;
 mod reading;
+mod served;
 mod simulate;
+mod training;
 
 use anyhow::Result;
 use serde_json::Value;
@@ -14,7 +17,9 @@ use crate::row::Table;
 
 #[cfg(feature = "mpi")]
 pub(crate) use check::rank;
-pub(crate) use reading::{READER, reader};
+pub(crate) use reader::{READER, reader};
+#[cfg(feature = "mpi")]
+pub(crate) use training::{limited, train};
 
 const SUITE: &str = "scaling";
 
@@ -26,7 +31,9 @@ pub(crate) fn run(options: &Options, scaling: &Scaling) -> Result<(Vec<Table>, V
         predictions = simulate::run(options, links::links(shared_memory, scaling))?;
         predictions.extend(reading::simulate());
         rows.extend(reading::check(options)?);
-        rows.extend(scaling.table_gb.map(reading::large).transpose()?.into_iter().flatten());
+    }
+    if let Some(n_gigabytes) = scaling.table_gb {
+        rows.extend(training::run(options, n_gigabytes)?);
     }
     Ok((vec![Table { device: options.device.info().clone(), rows }], predictions))
 }

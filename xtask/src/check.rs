@@ -12,7 +12,7 @@ use crate::packages::{Install, InstallOptions, run_patiently};
 use crate::programs::{self, Profile, all_features};
 use crate::shell::{self, command, run as must, succeeds};
 use crate::stages::{self, Stage, Systems};
-use crate::{cross, mpi, servers, tidy, vulkan};
+use crate::{cross, jobs, mpi, servers, tidy, vulkan};
 
 const STAGES: &[Stage] = &[
     Stage {
@@ -32,6 +32,12 @@ const STAGES: &[Stage] = &[
         about: "nginx and rclone exist, for tests of tables on servers; without them, they are installed, rclone in target",
         systems: Systems::Linux,
         act: servers::ensure,
+    },
+    Stage {
+        name: "jobs",
+        about: "Slurm and the schemas of Kubernetes exist, for tests of job files; without them, they are installed, the latter in target",
+        systems: Systems::Linux,
+        act: jobs::ensure,
     },
     Stage { name: "fmt", about: "cargo fmt --all --check", systems: Systems::All, act: fmt },
     Stage {
@@ -86,6 +92,7 @@ const STAGES: &[Stage] = &[
 /// Tests run with BRISK_TEST_GPU=require, BRISK_TEST_MPI=require and BRISK_TEST_SERVERS=require: a test that needs an adapter,
 /// MPI, two hosts or a server fails without them instead of being skipped. Two hosts are network namespaces, which some
 /// containers forbid; there, BRISK_TEST_MPI=auto skips those tests and says so. So do tests of rclone where it cannot be
+/// downloaded, and those of job files where Slurm cannot be started, which needs root, or the schemas of Kubernetes cannot be
 /// downloaded.
 ///
 /// On macOS and Windows, stages that need Linux or find the same on any system are skipped and say so, features named `mpi` are
@@ -133,7 +140,8 @@ fn checked(line: &str) -> Command {
         command.env("BRISK_TEST_MPI", "require");
     }
     if LINUX {
-        command.env("BRISK_TEST_SERVERS", if servers::has_rclone() { "require" } else { "auto" });
+        let wish = |is_there: bool| if is_there { "require" } else { "auto" };
+        command.env("BRISK_TEST_SERVERS", wish(servers::has_rclone())).env("BRISK_TEST_JOBS", wish(jobs::are_found()));
     }
     command
 }

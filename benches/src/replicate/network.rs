@@ -17,6 +17,8 @@ pub(crate) struct Network {
     pub(crate) batch: usize,
 }
 
+/// A network that one core trains as fast as a server sends its rows.
+pub(crate) const SMALL: Network = Network { name: "28-64-64-1", widths: &[28, 64, 64, 1], batch: 1024 };
 /// The network of HIGGS.
 pub(crate) const HIGGS: Network = Network { name: "28-256-256-256-1", widths: &[28, 256, 256, 256, 1], batch: 1024 };
 /// Eight layers whose gradients are 4 MiB each.
@@ -34,6 +36,11 @@ impl Network {
     /// A network so small that it only shows that everything runs.
     pub(crate) fn tiny(self) -> Self {
         Self { widths: &[16; 4], batch: 8, ..self }
+    }
+
+    /// The network with batches of so many rows.
+    pub(crate) fn with_batch(self, batch: usize) -> Self {
+        Self { batch, ..self }
     }
 
     /// Bytes of its buckets of gradients.

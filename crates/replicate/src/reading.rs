@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// A table on a server, and how ranks read it: each a region of consecutive rows, block by block, ahead of the computation.
+/// A table on a server, and how ranks read it: each some lanes, which are regions of consecutive rows, block by block, while it
+/// computes with the rows before.
 ///
 /// # Examples
 /// ```
@@ -12,6 +13,8 @@ use std::time::Duration;
 /// let table = TableReading {
 ///     table_bytes: 100e9,
 ///     n_shards: 100,
+///     n_lanes: 64,
+///     window_bytes: 1e6,
 ///     block_bytes: 1e6,
 ///     requests_at_a_time: 16,
 ///     latency: Duration::from_millis(20),
@@ -20,12 +23,14 @@ use std::time::Duration;
 ///     ranks_per_host: 8,
 ///     cached: 0.0,
 ///     cache_bytes_per_s: 2e9,
-///     ahead_bytes: 64e6,
+///     rank_cache_bytes_per_s: 1e9,
 /// };
 /// assert_eq!(table.bound(8), ReadBound::Host);
-/// assert_eq!(table.bound(512), ReadBound::Server);
+/// assert_eq!(table.bound(128), ReadBound::Server);
+/// // Two ranks read each lane.
+/// assert_eq!(table.rank_bytes(128), table.rank_bytes(64));
 /// let compute = Duration::from_secs(60);
-/// assert!(table.epoch(512, compute) < 2 * compute, "100 GB at 10 GB/s take 10 s");
+/// assert!(table.epoch(64, compute) < compute + Duration::from_secs(1), "100 GB at 10 GB/s take 10 s, which computing hides");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TableReading {
@@ -33,6 +38,11 @@ pub struct TableReading {
     pub table_bytes: f64,
     /// Files of the table. A rank asks for the beginning of each before the first epoch.
     pub n_shards: usize,
+    /// Regions of consecutive rows, of each of which every batch has as many rows; a rank reads those of its part of the batch.
+    pub n_lanes: usize,
+    /// Bytes of each lane that a rank waits for before the first step. The rest is read while the steps before are computed.
+    /// Infinite if nothing is, so that reading and computing take turns.
+    pub window_bytes: f64,
     /// Bytes of a request.
     pub block_bytes: f64,
     /// Requests of a rank that wait for an answer at the same time, at most.
@@ -49,8 +59,8 @@ pub struct TableReading {
     pub cached: f64,
     /// Bandwidth of a host's cache, for its ranks together.
     pub cache_bytes_per_s: f64,
-    /// Bytes that a rank reads ahead of those that are computed: it waits for as many before the first step.
-    pub ahead_bytes: f64,
+    /// Bandwidth of a cache that one rank reads, which checks and copies the rows.
+    pub rank_cache_bytes_per_s: f64,
 }
 
 /// What limits the speed of reading.
@@ -67,11 +77,24 @@ pub enum ReadBound {
 }
 
 impl TableReading {
-    /// Bytes that each rank reads in an epoch: its rows, and the rest of the blocks in which its region begins and ends.
+    /// The lanes that the rank with the most of them reads: where ranks do not divide the lanes, neighbours share one.
+    pub fn rank_lanes(&self, n_ranks: usize) -> usize {
+        let (n_ranks, n_lanes) = (n_ranks.max(1), self.n_lanes.max(1));
+        let of_rank = |rank: usize| ((rank + 1) * n_lanes).div_ceil(n_ranks) - rank * n_lanes / n_ranks;
+        (0..n_ranks).map(of_rank).max().unwrap_or(n_lanes)
+    }
+
+    /// The share of the table in the lanes of that rank.
+    fn rank_share(&self, n_ranks: usize) -> f64 {
+        self.rank_lanes(n_ranks) as f64 / self.n_lanes.max(1) as f64
+    }
+
+    /// Bytes that the rank with the most lanes reads in an epoch: their rows, and the rest of the blocks in which they begin and
+    /// end.
     pub fn rank_bytes(&self, n_ranks: usize) -> f64 {
         // Half a block at each end, if there are neighbours.
         let rest = if n_ranks > 1 { self.block_bytes } else { 0.0 };
-        (self.table_bytes / n_ranks.max(1) as f64 + rest).min(self.table_bytes)
+        (self.table_bytes * self.rank_share(n_ranks) + rest).min(self.table_bytes)
     }
 
     /// The speed at which each rank reads from the server, in bytes per second, and what limits it.
@@ -86,7 +109,8 @@ impl TableReading {
 
     /// Seconds per byte from the server, and from the cache, of the bytes that come from there.
     fn s_per_byte(&self, n_ranks: usize) -> [f64; 2] {
-        let cache = self.cache_bytes_per_s / self.ranks_per_host.clamp(1, n_ranks.max(1)) as f64;
+        let of_host = self.cache_bytes_per_s / self.ranks_per_host.clamp(1, n_ranks.max(1)) as f64;
+        let cache = of_host.min(self.rank_cache_bytes_per_s);
         [(1.0 - self.cached) / self.server_speed(n_ranks).0, self.cached / cache]
     }
 
@@ -112,14 +136,15 @@ impl TableReading {
         latency + Duration::from_secs_f64(self.rank_bytes(n_ranks) * server.max(cache))
     }
 
-    /// The time of an epoch whose steps take `compute` on each of `n_ranks`: the rows of the first steps are waited for, the
-    /// others are read meanwhile.
+    /// The time of an epoch whose steps take `compute` on each of `n_ranks`: all of the longer of reading and computing, and as
+    /// much of the other as cannot be hidden, which is the first window of reading, or the last of computing.
     ///
-    /// Not modelled: decoding, servers and links whose speed varies, and ranks of a host that read the same blocks, which its
-    /// cache reads once.
+    /// Not modelled: reading and computing that compete for the same cores, servers and links whose speed varies, and ranks of a
+    /// host that read the same blocks, which its cache reads once.
     pub fn epoch(&self, n_ranks: usize, compute: Duration) -> Duration {
         let read = self.read(n_ranks);
-        let first = read.mul_f64((self.ahead_bytes / self.rank_bytes(n_ranks)).clamp(0.0, 1.0));
-        first + (read - first).max(compute)
+        let window_bytes = self.window_bytes * self.rank_lanes(n_ranks) as f64;
+        let window = (window_bytes / self.rank_bytes(n_ranks)).clamp(0.0, 1.0);
+        read.max(compute) + read.min(compute).mul_f64(window)
     }
 }

@@ -109,6 +109,52 @@ fn the_operator_takes_the_manifest() {
     assert_eq!(findings(MANIFEST), Vec::<String>::new());
 }
 
+/// The pods of a manifest, each validated by the schemas of Kubernetes; no other properties are allowed. The schema of `MPIJob`
+/// itself is in no package.
+#[cfg(all(target_os = "linux", feature = "all-formats"))]
+const VALIDATE: &str = "
+import sys, kubernetes_validate, yaml
+for name, replica in yaml.safe_load(sys.stdin)['spec']['mpiReplicaSpecs'].items():
+    pod = {'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': name.lower()}, **replica['template']}
+    kubernetes_validate.validate(pod, kubernetes_validate.latest_version(), strict=True)
+";
+
+#[cfg(all(target_os = "linux", feature = "all-formats"))]
+#[test]
+fn kubernetes_takes_the_pods() {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+
+    use crate::installed::installed;
+    use crate::launch_slurm::JOBS;
+
+    // In Python's own folders, or where `cargo xtask test` installs it.
+    let find = format!("import sys; sys.path.append('{}/../kubernetes-validate')", env!("CARGO_TARGET_TMPDIR"));
+    let import = format!("{find}; import kubernetes_validate; print('found')");
+    if installed(&["python3"], &["-c", &import], "found", JOBS, "the pods of the MPIJob by the schemas of Kubernetes").is_none() {
+        return;
+    }
+    let validated = |manifest: &str| {
+        let mut python = Command::new("python3");
+        python.args(["-c", &format!("{find}{VALIDATE}")]).stdin(Stdio::piped()).stderr(Stdio::piped());
+        let mut python = python.spawn().expect("it was found");
+        python.stdin.take().expect("it is piped").write_all(manifest.as_bytes()).expect("it reads the manifest");
+        let output = python.wait_with_output().expect("it ends");
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (is_taken, said) = validated(MANIFEST);
+    assert!(is_taken, "{said}");
+    for (from, to, part) in [
+        ("readinessProbe", "readyProbe", "'readyProbe' was unexpected"),
+        ("port: 2222", "port: {number: 2222}", "{'number': 2222} is not"),
+        ("command: [mpirun]", "command: mpirun", "'mpirun' is not of type 'array'"),
+        ("- name: launcher\n", "- title: launcher\n", "'title' was unexpected"),
+    ] {
+        let (is_taken, said) = validated(&MANIFEST.replacen(from, to, 1));
+        assert!(MANIFEST.contains(from) && !is_taken && said.contains(part), "{to}: {said}");
+    }
+}
+
 #[test]
 fn what_it_would_refuse_is_found() {
     #[track_caller]

@@ -1,7 +1,8 @@
 //! Tests of several crates together: the order of rows, whole training runs, and the programs called from the command line.
 //!
 //! `BRISK_TEST_GPU=off|auto|require` controls the GPU checks; see `gpu.rs`. `BRISK_DATA` names the folder of real data sets;
-//! tests that need one print a message if it is not set. `BRISK_TEST_SERVERS=auto|require` is for tests that start rclone.
+//! tests that need one print a message if it is not set. `BRISK_TEST_SERVERS=auto|require` is for tests that start rclone,
+//! and `BRISK_TEST_JOBS=auto|require` for those of job files that need Slurm or the schemas of Kubernetes.
 
 mod event_files;
 mod example;
@@ -66,6 +67,8 @@ mod launch_mpijob;
 mod launch_ranks;
 #[cfg(unix)]
 mod launch_sbatch;
+#[cfg(all(target_os = "linux", feature = "all-formats"))]
+mod launch_slurm;
 mod losses;
 mod memory;
 mod mixed_precision;

@@ -90,10 +90,12 @@ fn efficiency_falls_with_ranks_and_never_rises_above_what_is_computed() {
     }
 }
 
-/// 1 GB in blocks of 1 MB; a server of 1 GB/s, hosts of 100 MB/s with two ranks each.
+/// 1 GB in blocks of 1 MB and 100 lanes; a server of 1 GB/s, hosts of 100 MB/s with two ranks each.
 const TABLE: TableReading = TableReading {
     table_bytes: 1e9,
     n_shards: 10,
+    n_lanes: 100,
+    window_bytes: 100e3,
     block_bytes: 1e6,
     requests_at_a_time: 8,
     latency: Duration::from_millis(20),
@@ -102,7 +104,7 @@ const TABLE: TableReading = TableReading {
     ranks_per_host: 2,
     cached: 0.0,
     cache_bytes_per_s: 400e6,
-    ahead_bytes: 10e6,
+    rank_cache_bytes_per_s: 250e6,
 };
 
 #[track_caller]
@@ -123,15 +125,37 @@ fn reading() {
     // One request at a time.
     check_reading(&TableReading { requests_at_a_time: 1, ..TABLE }, 1, ReadBound::Requests, 0.02 + 1000.0 * 0.03);
     // All of it is in the cache; half of it is, which is read meanwhile.
+    check_reading(&TableReading { cached: 1.0, ..TABLE }, 1, ReadBound::Cache, 1e9 / 250e6);
     check_reading(&TableReading { cached: 1.0, ..TABLE }, 2, ReadBound::Cache, 501e6 / 200e6);
     check_reading(&TableReading { cached: 0.5, ..TABLE }, 2, ReadBound::Host, 0.02 + 250.5e6 / 50e6);
 }
 
 #[test]
-fn what_is_read_ahead_is_waited_for_and_the_rest_is_hidden() {
-    let seconds = |compute| TABLE.epoch(1, Duration::from_secs(compute)).as_secs_f64();
-    // A hundredth of 10.02 s.
-    assert!((seconds(20) - 20.1002).abs() < 1e-6 && (seconds(0) - 10.02).abs() < 1e-6, "{} {}", seconds(20), seconds(0));
+fn ranks_that_do_not_divide_the_lanes_share_some() {
+    let lanes = |n_lanes, n_ranks| TableReading { n_lanes, ..TABLE }.rank_lanes(n_ranks);
+    assert_eq!([1, 2, 4, 64, 128].map(|n_ranks| lanes(64, n_ranks)), [64, 32, 16, 1, 1]);
+    // The first of three has a third of the 22nd lane, and the second the rest of it; the second of six has parts of two.
+    assert_eq!([3, 6, 48, 63].map(|n_ranks| lanes(64, n_ranks)), [22, 12, 2, 2]);
+    let bytes = TableReading { n_lanes: 64, ..TABLE }.rank_bytes(3);
+    assert!((bytes - (1e9 * 22.0 / 64.0 + 1e6)).abs() < 1.0, "{bytes}");
+    // More ranks than lanes read no faster.
+    check_reading(&TABLE, 200, ReadBound::Server, 0.02 + (10e6 + 1e6) / 5e6);
+}
+
+#[test]
+fn the_shorter_of_reading_and_computing_is_hidden_but_for_a_window() {
+    let epoch = |table: &TableReading, compute| table.epoch(1, Duration::from_secs(compute)).as_secs_f64();
+    // A window of all lanes is a hundredth of the 10.02 s of reading.
+    for (compute, expected) in [(0, 10.02), (5, 10.02 + 0.05), (20, 20.0 + 0.1002)] {
+        let found = epoch(&TABLE, compute);
+        assert!((found - expected).abs() < 1e-6, "{compute} s: {found}");
+    }
+    let found = epoch(&TableReading { window_bytes: f64::INFINITY, ..TABLE }, 5);
+    assert!((found - 15.02).abs() < 1e-6, "in turns: {found}");
+}
+
+#[test]
+fn opening() {
     // The index, then eight beginnings and two, and their bytes.
     assert!((TABLE.open(1).as_secs_f64() - (0.06 + 10e6 / 100e6)).abs() < 1e-6, "{:?}", TABLE.open(1));
 }

@@ -1,7 +1,7 @@
 //! Servers that others wrote, started for a test.
 //!
 //! `BRISK_TEST_SERVERS`: `auto` (the default) uses those that are installed, and says which are missing; `require` fails without
-//! one.
+//! one. `BRISK_TEST_JOBS` says the same of programs that check job files.
 
 use std::fs;
 use std::io::Write as _;
@@ -45,9 +45,20 @@ impl Drop for Installed {
     }
 }
 
+/// An environment variable that says whether tests need programs, and the stage of `cargo xtask test` that installs them.
+pub(crate) type Need = [&'static str; 2];
+
+pub(crate) const SERVERS: Need = ["BRISK_TEST_SERVERS", "servers"];
+
 /// The first of these programs that can be started with these arguments and then writes `word`. If there is none, says that
 /// `what` does not run, or fails if it must.
-pub(crate) fn installed<'a>(programs: &[&'a str], args: &[&str], word: &str, what: &str) -> Option<&'a str> {
+pub(crate) fn installed<'a>(
+    programs: &[&'a str],
+    args: &[&str],
+    word: &str,
+    [variable, stage]: Need,
+    what: &str,
+) -> Option<&'a str> {
     let found = programs.iter().find(|program| {
         let output = Command::new(program).args(args).stdin(Stdio::null()).output();
         output.is_ok_and(|Output { stdout, stderr, .. }| {
@@ -55,10 +66,10 @@ pub(crate) fn installed<'a>(programs: &[&'a str], args: &[&str], word: &str, wha
         })
     });
     if found.is_none() {
-        let why = format!("`{} {}` does not work; `cargo xtask test --only servers` installs it", programs[0], args.join(" "));
-        let wish = std::env::var("BRISK_TEST_SERVERS").unwrap_or_else(|_| "auto".to_owned());
-        assert!(["auto", "require"].contains(&wish.as_str()), "BRISK_TEST_SERVERS is `{wish}`, expected auto or require");
-        assert!(wish == "auto", "BRISK_TEST_SERVERS=require, and {why}");
+        let why = format!("`{} {}` does not work; `cargo xtask test --only {stage}` installs it", programs[0], args.join(" "));
+        let wish = std::env::var(variable).unwrap_or_else(|_| "auto".to_owned());
+        assert!(["auto", "require"].contains(&wish.as_str()), "{variable} is `{wish}`, expected auto or require");
+        assert!(wish == "auto", "{variable}=require, and {why}");
         // Bypasses the harness, which hides the output of `eprintln!` in a test that passes.
         _ = writeln!(std::io::stderr(), "NOT RUN: {what}: {why}");
     }

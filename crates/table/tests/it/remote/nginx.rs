@@ -7,7 +7,7 @@ use std::process::Command;
 use brisk_loader::{Batching, Loader, RowBuffers, RowSelection, RowSource as _};
 use brisk_table::{CacheFolder, ReadAhead, Remote, RemoteError, RemoteOptions, StreamedTable};
 
-use super::installed::{Installed, installed};
+use super::installed::{Installed, SERVERS, installed};
 
 /// Serves the files of a folder.
 struct Nginx(Installed);
@@ -15,7 +15,7 @@ struct Nginx(Installed);
 impl Nginx {
     /// `None`, after a message, if it is not installed.
     fn start() -> Option<Self> {
-        installed(&["nginx"], &["-v"], "nginx", "a table that nginx serves").map(|nginx| {
+        installed(&["nginx"], &["-v"], "nginx", SERVERS, "a table that nginx serves").map(|nginx| {
             Self(Installed::start(|folder, address| {
                 let at = folder.display();
                 let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]

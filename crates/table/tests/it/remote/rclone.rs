@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::installed::{Installed, installed};
+use super::installed::{Installed, SERVERS, installed};
 
 /// Serves the objects of the bucket `bucket`.
 pub(crate) struct Rclone(Installed);
@@ -15,7 +15,7 @@ impl Rclone {
     pub(crate) fn start(what: &str) -> Option<Self> {
         // In the PATH, or where `cargo xtask test` installs it. Older versions serve no S3.
         let programs = ["rclone", concat!(env!("CARGO_TARGET_TMPDIR"), "/../rclone/bin/rclone")];
-        installed(&programs, &["serve", "s3", "--help"], "--auth-key", what).map(|rclone| {
+        installed(&programs, &["serve", "s3", "--help"], "--auth-key", SERVERS, what).map(|rclone| {
             Self(Installed::start(|folder, address| {
                 std::fs::create_dir_all(folder.join("objects/bucket")).unwrap();
                 let mut command = Command::new(rclone);
