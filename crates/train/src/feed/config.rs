@@ -19,10 +19,10 @@ pub struct FeedConfig {
     /// How many chunks in advance, and by how many threads, the host gathers the chunks of a streamed feed. Neither changes any
     /// batch.
     pub ahead: Ahead,
-    /// In which order the training rows come; `None` shuffles all of them by the run's seed. If a source that
-    /// [reads blocks](brisk_loader::Layout::reads_blocks), such as a table on a server, is streamed, a
-    /// [`Trainer`](crate::Trainer) shuffles its rows [by blocks](brisk_loader::Order::by_blocks) instead. Neither order depends on
-    /// the number of replicas. [`Feed::order`](crate::Feed::order) returns the one that is used.
+    /// In which order the training rows come; `None` shuffles all of them by the run's seed. If a source that [reads
+    /// blocks](brisk_loader::Layout::reads_blocks), such as a table on a server, is streamed, a [`Trainer`](crate::Trainer)
+    /// shuffles its rows [by blocks](brisk_loader::Order::by_blocks) instead. Neither order depends on the number of replicas.
+    /// [`Feed::order`](crate::Feed::order) returns the one that is used.
     pub order: Option<Order>,
     /// Which part of each batch this replica computes, of [`Shard::parts`]; all of it by default. A [`Trainer`](crate::Trainer)
     /// sets the part of its [replica](crate::Trainer::replicas). Rows that are streamed are read by part. Those with weights are

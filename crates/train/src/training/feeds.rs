@@ -20,8 +20,9 @@ pub(super) struct Feeds<'s> {
 impl Feeds<'_> {
     /// The feed of a set: in the order of the configuration, or else shuffled by `seed`, or in the order of the source.
     ///
-    /// A source that [reads blocks](brisk_loader::Layout::reads_blocks), if any replica streams its rows, is shuffled by blocks on
-    /// all: by lanes, so that each replica reads only its own part, in an order that does not depend on the number of replicas.
+    /// A source that [reads blocks](brisk_loader::Layout::reads_blocks), if any replica streams its rows, is shuffled by blocks
+    /// on all: by lanes, so that each replica reads only its own part, in an order that does not depend on the number of
+    /// replicas.
     pub(super) fn feed<'a, S: FeedRows>(
         &self,
         set: &'static str,
