@@ -9,6 +9,8 @@ use brisk_train::Checkpoint;
 
 use crate::data_parallel_cli::{Place, check_same_auc};
 use crate::example::built;
+#[cfg(feature = "all-formats")]
+use crate::run::noise;
 
 #[path = "../../../crates/replicate/tests/it/mpi/two_hosts.rs"]
 pub(crate) mod two_hosts;
@@ -52,6 +54,35 @@ fn two_hosts_come_to_the_auc_of_one_device_and_the_bits_of_threads() {
     assert!(said.contains("on host0, process") && said.contains("on host1, process"), "one rank on each: {said}");
     check_same_auc(&place.json("hosts.json"), &alone);
     assert!(place.best("hosts") == place.best("threads"), "bit for bit");
+}
+
+/// One of the hosts has the server, whose rows the other reads over the network between them.
+#[cfg(feature = "all-formats")]
+#[test]
+fn two_hosts_that_stream_from_a_server_come_to_the_bits_of_threads() {
+    let what = "two hosts that read from a server";
+    let (Some(mut command), Some(rclone)) = (two_hosts::two_hosts(), crate::rclone::Rclone::program(what)) else { return };
+    let place = Place::new();
+    let rows = (0..30_000).map(|row| [0, 1, 2].map(|column| noise(row, column)));
+    let rows = rows.map(|[a, b, c]| format!("{},{a},{b},{c}\n", u8::from(a + 0.3 * b > 0.0))).collect::<String>();
+    fs::create_dir(place.path("served")).expect("it is new");
+    place.write("rows.csv", format!("y,a,b,c\n{rows}"));
+    let imported = place.command("import", &["rows.csv", "served/t", "--shard-rows", "12000"]).output().expect("it runs");
+    assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
+    let train = |table: &'static str| ["--train", table, "--test", table, "--stream", "16", "--batch", "1024"];
+    let threads = place.results("data_parallel", &[&train("served/t")[..], &["--out", "threads"]].concat());
+
+    let script = r#""$0" serve http --config /dev/null --addr 10.77.0.1:8080 served >log 2>&1 & exec "$@""#;
+    command.args(["sh", "-c", script, rclone]).arg(built("launch"));
+    command.args(["-n", "2", "--hosts", "host0:1,host1:1"]).arg(built("data_parallel"));
+    let args = ["--out", "hosts", "--json", "hosts.json", "--cache", "blocks"];
+    let output = place.prepared(command, &[&train("http://10.77.0.1:8080/t")[..], &args].concat()).output();
+    let said = output.as_ref().map(|output| String::from_utf8_lossy(&output.stderr).into_owned()).expect("`timeout` starts");
+    assert!(output.expect("it has started").status.success(), "{said}");
+    assert!(said.contains("on host0, process") && said.contains("on host1, process"), "one rank on each: {said}");
+    assert!(said.contains("MiB from servers") && said.contains("by 2 ranks"), "{said}");
+    assert!(place.best("hosts") == place.best("threads"), "bit for bit");
+    assert_eq!(place.json("hosts.json")["test_auc"], threads["test_auc"], "the scores of the test rows");
 }
 
 #[test]

@@ -11,11 +11,16 @@ pub(crate) struct Rclone(Installed);
 pub(crate) const KEY: (&str, &str) = ("key", "s3cret");
 
 impl Rclone {
+    /// The program, in the PATH, or where `cargo xtask test` installs it; `None`, after a message, if it is in neither.
+    pub(crate) fn program(what: &str) -> Option<&'static str> {
+        let programs = ["rclone", concat!(env!("CARGO_TARGET_TMPDIR"), "/../rclone/bin/rclone")];
+        // Older versions serve no S3.
+        installed(&programs, &["serve", "s3", "--help"], "--auth-key", SERVERS, what)
+    }
+
     /// `None`, after a message, if it is not installed.
     pub(crate) fn start(what: &str) -> Option<Self> {
-        // In the PATH, or where `cargo xtask test` installs it. Older versions serve no S3.
-        let programs = ["rclone", concat!(env!("CARGO_TARGET_TMPDIR"), "/../rclone/bin/rclone")];
-        installed(&programs, &["serve", "s3", "--help"], "--auth-key", SERVERS, what).map(|rclone| {
+        Self::program(what).map(|rclone| {
             Self(Installed::start(|folder, address| {
                 std::fs::create_dir_all(folder.join("objects/bucket")).unwrap();
                 let mut command = Command::new(rclone);
