@@ -1,10 +1,10 @@
 #![doc = include_str!("../README.md")]
-#![forbid(unsafe_code)]
 
 mod batch;
 mod block_shuffle;
 mod buffers;
 mod by_key;
+mod cache_lines;
 mod chunks;
 mod classes;
 mod conformance;
@@ -39,6 +39,7 @@ mod timer;
 pub use batch::{Batch, Batching, LastBatch};
 pub use block_shuffle::BlockShuffle;
 pub use by_key::{group_k_fold, group_split, key_of, ordered_split, split_by_key};
+pub use cache_lines::{PREFETCHED_ROWS, prefetch};
 pub use chunks::{RowMemory, for_each_chunk};
 pub use conformance::row_source_conformance;
 pub use decoded::Decoded;

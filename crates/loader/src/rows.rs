@@ -1,7 +1,7 @@
-use std::hint::black_box;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use crate::cache_lines::{PREFETCHED_ROWS, prefetch};
 use crate::error::Error;
 use crate::gather::{Layout, RowBuffers, RowSelection};
 use crate::source::{Encoding, Feature, Names, RowSource};
@@ -224,15 +224,7 @@ where
     }
 }
 
-/// How many rows have their cache lines requested together: enough to keep the memory busy, few enough that they are still in the
-/// L1 cache when copied.
-const TOUCHED: usize = 64;
-
 /// Gathers rows of `width` values, after the checks.
-///
-/// In a shuffled order, most rows are cache misses. If rows were copied one by one, only a few misses would be in flight at a
-/// time; so a value from the start, the middle and the end of each of the next rows is read first, with nothing between the
-/// reads, and the misses overlap. This is a prefetch in safe Rust.
 fn gather_checked<T: Copy>(from: &[T], width: usize, rows: &RowSelection<'_>, to: &mut [T]) {
     let rows = match rows {
         RowSelection::Range(rows) if rows.is_empty() => return,
@@ -241,15 +233,13 @@ fn gather_checked<T: Copy>(from: &[T], width: usize, rows: &RowSelection<'_>, to
     };
     match width {
         0 => {}
-        1 => rows.iter().zip(to).for_each(|(&row, to)| *to = from[row as usize]),
         _ => {
-            for (rows, to) in rows.chunks(TOUCHED).zip(to.chunks_mut(TOUCHED * width)) {
-                for &row in rows {
-                    let row = &from[row as usize * width..][..width];
-                    black_box((row[0], row[width / 2], row[width - 1]));
-                }
-                for (&row, to) in rows.iter().zip(to.chunks_exact_mut(width)) {
-                    to.copy_from_slice(&from[row as usize * width..][..width]);
+            let of_row = |&row: &u32| &from[row as usize * width..][..width];
+            for (rows, to) in rows.chunks(PREFETCHED_ROWS).zip(to.chunks_mut(PREFETCHED_ROWS * width)) {
+                rows.iter().for_each(|row| prefetch(of_row(row)));
+                match width {
+                    1 => rows.iter().zip(to).for_each(|(&row, to)| *to = from[row as usize]),
+                    _ => rows.iter().zip(to.chunks_exact_mut(width)).for_each(|(row, to)| to.copy_from_slice(of_row(row))),
                 }
             }
         }

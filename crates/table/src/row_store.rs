@@ -1,6 +1,8 @@
-use std::hint::black_box;
 use std::ops::Range;
 use std::path::Path;
+
+#[cfg(feature = "loader")]
+pub(crate) use brisk_loader::{PREFETCHED_ROWS, prefetch};
 
 use crate::dtype::DType;
 use crate::error::Error;
@@ -78,20 +80,9 @@ pub struct Verified {
     pub of_bytes: u64,
 }
 
-/// How many rows are [touched](touch) before the first of them is used: enough to keep the memory busy, few enough that they are
-/// still in the L1 cache.
-pub(crate) const TOUCHED: usize = 64;
+/// Without the loader, rows are gathered by nothing that needs it.
+#[cfg(not(feature = "loader"))]
+pub(crate) const PREFETCHED_ROWS: usize = 1;
 
-/// Reads one byte each from the start, the middle and the end of a row.
-///
-/// In a shuffled order, most rows are cache misses. If rows are used one by one, only a few misses are in flight at a time; if
-/// they are touched one after another, with nothing in between, the misses overlap.
-pub(crate) fn touch(stored: &[u8]) {
-    const CACHE_LINE: usize = 64;
-    if let (Some(first), Some(last)) = (stored.first(), stored.last()) {
-        black_box(*first);
-        if stored.len() > CACHE_LINE / 2 {
-            black_box((stored[stored.len() / 2], *last));
-        }
-    }
-}
+#[cfg(not(feature = "loader"))]
+pub(crate) fn prefetch<T>(_: &[T]) {}

@@ -13,7 +13,7 @@ use crate::map::{Access, Bytes};
 use crate::parts::{Opened, Part, Parts};
 #[cfg(feature = "remote")]
 use crate::remote::{Object, Place, Remote};
-use crate::row_store::{RowStore, TOUCHED, Verified, touch};
+use crate::row_store::{PREFETCHED_ROWS, RowStore, Verified, prefetch};
 use crate::tensor_names::TensorNames;
 use crate::verify::{self, ReadBytes};
 
@@ -220,8 +220,8 @@ impl RowStore for Table {
         let Some(tensor) = self.parts.tensor(part) else { return Ok(()) };
         let (stored, row_bytes) = (self.bytes_of(tensor), self.parts.row_bytes(tensor));
         let of_row = |row: &u32| &stored[*row as usize * row_bytes..][..row_bytes];
-        for (rows, first) in rows.chunks(TOUCHED).zip((0..).step_by(TOUCHED)) {
-            rows.iter().for_each(|row| touch(of_row(row)));
+        for (rows, first) in rows.chunks(PREFETCHED_ROWS).zip((0..).step_by(PREFETCHED_ROWS)) {
+            rows.iter().for_each(|row| prefetch(of_row(row)));
             rows.iter().zip(first..).for_each(|(row, place)| take(place, of_row(row)));
         }
         Ok(())

@@ -11,7 +11,7 @@ use crate::format::Tensor;
 use crate::parts::{Opened, Part, Parts};
 #[cfg(feature = "remote")]
 use crate::remote::{Object, Place, Remote};
-use crate::row_store::{RowStore, TOUCHED, Verified, touch};
+use crate::row_store::{PREFETCHED_ROWS, RowStore, Verified, prefetch};
 use crate::table::fingerprint;
 use crate::tensor_names::TensorNames;
 use crate::verify::{self, ReadBytes};
@@ -159,7 +159,7 @@ impl RowStore for StreamedTable {
             let pieces = self.ahead.pieces(self.number);
             let mut on_its_way = None;
             while place < rows.len() && on_its_way.is_none() {
-                let (mut found, mut n_found, mut missing) = ([&[][..]; TOUCHED], 0, None);
+                let (mut found, mut n_found, mut missing) = ([&[][..]; PREFETCHED_ROWS], 0, None);
                 for (&row, found) in rows[place..].iter().zip(&mut found) {
                     let row = row as usize;
                     let Some(Piece { rows: there, extent: Some(extent) }) = piece_of(&pieces, row) else {
@@ -167,10 +167,9 @@ impl RowStore for StreamedTable {
                         break;
                     };
                     *found = &extent.part(part)[(row - there.start) * row_bytes..][..row_bytes];
+                    prefetch(found);
                     n_found += 1;
                 }
-                // Not in the loop that looks them up: the fewer instructions are between two of them, the more misses overlap.
-                found[..n_found].iter().for_each(|stored| touch(stored));
                 found[..n_found].iter().zip(place..).for_each(|(stored, place)| take(place, stored));
                 place += n_found;
                 n_here += n_found;
