@@ -108,6 +108,7 @@ impl Destination {
     }
 
     /// The path or URL, for errors.
+    #[cfg(feature = "import")]
     pub(crate) fn shown(&self) -> PathBuf {
         match &self.place {
             Target::Path(path) => path.clone(),
@@ -183,6 +184,7 @@ impl Output {
         }
     }
 
+    #[cfg(feature = "import")]
     pub(crate) fn n_rows(&self) -> usize {
         match self {
             Self::File(writer, _) => writer.n_rows(),
