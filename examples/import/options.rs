@@ -45,8 +45,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", help_heading = "Running", allow_negative_numbers = true, value_parser = whole::<usize>(1..=1024))]
     threads: Option<usize>,
 
-    /// Write a folder of shards of N rows each, with an index, instead of one file; OUT is the folder, or its URL, to which shards
-    /// are sent one by one. IN is read twice if classes, categories or means are found in its rows
+    /// Write a folder of shards of N rows each, with an index, instead of one file; OUT is the folder, or its URL, to which
+    /// shards are sent one by one. IN is read twice if classes, categories or means are found in its rows
     #[arg(long, value_name = "N", help_heading = "Results", allow_negative_numbers = true, value_parser = whole::<usize>(1..=MAX_COUNT))]
     pub(crate) shard_rows: Option<usize>,
     /// Print statistics of each column: missing values, mean, standard deviation, minimum and maximum

@@ -53,8 +53,8 @@ impl Destination {
     /// An object of a store, or a file of this machine by its `file:` URL.
     ///
     /// The header of a table is written last, so that the whole table is written to a file in
-    /// [`RemoteOptions::staging`](crate::RemoteOptions::staging) first, and sent in parts when it is complete. Of [shards](Self::in_shards) only
-    /// one at a time is there.
+    /// [`RemoteOptions::staging`](crate::RemoteOptions::staging) first, and sent in parts when it is complete. Of
+    /// [shards](Self::in_shards) only one at a time is there.
     ///
     /// # Errors
     /// [`Error::Remote`] if the URL is not valid, or its store can only be read or needs settings that are missing;
@@ -108,6 +108,7 @@ impl Destination {
     }
 
     /// The path or URL, for errors.
+    #[cfg(feature = "import")]
     pub(crate) fn shown(&self) -> PathBuf {
         match &self.place {
             Target::Path(path) => path.clone(),
@@ -118,21 +119,23 @@ impl Destination {
 
     /// Starts a table that records `metadata`.
     pub(crate) fn open(&self, schema: Schema, metadata: TableMetadata) -> Result<Output, Error> {
-        Ok(match (&self.place, self.shards) {
-            (Target::Path(path), None) => Output::File(TableWriter::create_with(path, schema, metadata)?, None),
-            (Target::Path(folder), Some(size)) => Output::Shards(ShardedWriter::create_with(folder, schema, metadata, size)?),
+        let file = |writer, staged| Output::File(Box::new(writer), staged);
+        let shards = |writer| Output::Shards(Box::new(writer));
+        match (&self.place, self.shards) {
+            (Target::Path(path), None) => Ok(file(TableWriter::create_with(path, schema, metadata)?, None)),
+            (Target::Path(folder), Some(size)) => ShardedWriter::create_with(folder, schema, metadata, size).map(shards),
             #[cfg(feature = "remote")]
             (Target::Object(location, remote), None) => {
                 let mut staging = IndexToBe::create_staging(&remote.staging())?;
                 let path = staging.next_shard();
                 let staged = Staged { path, location: location.clone(), remote: remote.clone(), _folder: staging };
-                Output::File(TableWriter::create_shard(&staged.path, schema, metadata)?, Some(staged))
+                Ok(file(TableWriter::create_shard(&staged.path, schema, metadata)?, Some(staged)))
             }
             #[cfg(feature = "remote")]
             (Target::Object(location, remote), Some(size)) => {
-                Output::Shards(ShardedWriter::create_at(location, schema, metadata, size, remote)?)
+                ShardedWriter::create_at(location, schema, metadata, size, remote).map(shards)
             }
-        })
+        }
     }
 }
 
@@ -140,8 +143,8 @@ impl Destination {
 #[derive(Debug)]
 pub(crate) enum Output {
     /// One file, which is sent if it is staged. Dropped in this order.
-    File(TableWriter, Option<Staged>),
-    Shards(ShardedWriter),
+    File(Box<TableWriter>, Option<Staged>),
+    Shards(Box<ShardedWriter>),
 }
 
 /// The file of a table until it has been sent. It is removed with this value, and if the process is killed, by the next one that
@@ -181,6 +184,7 @@ impl Output {
         }
     }
 
+    #[cfg(feature = "import")]
     pub(crate) fn n_rows(&self) -> usize {
         match self {
             Self::File(writer, _) => writer.n_rows(),
@@ -216,7 +220,8 @@ pub struct Progress {
 ///
 /// # Errors
 /// [`Error::NotGathered`] for features of a type that is not an [`Element`](crate::Element); [`Error::SameFile`] if the table is
-/// the file to be written; those of reading the table, and of [`TableWriter`] and [`ShardedWriter`]. An old table is then unchanged.
+/// the file to be written; those of reading the table, and of [`TableWriter`] and [`ShardedWriter`]. An old table is then
+/// unchanged.
 /// # Examples
 /// ```
 /// # let parent = tempfile::tempdir()?;

@@ -52,7 +52,7 @@ impl Moments {
         Self { columns: vec![NOTHING_SEEN; n_cols] }
     }
 
-    #[cfg(all(feature = "half", feature = "import"))]
+    #[cfg(feature = "import")]
     pub(crate) fn n_cols(&self) -> usize {
         self.columns.len()
     }

@@ -112,11 +112,13 @@ pub fn import_with_progress(
 /// Like [`import_with_progress`], to any destination.
 ///
 /// Shards record the values of categories, the classes and the means that take the place of missing values. If these are found in
-/// the rows, as with [`LabelKind::Classes`](crate::LabelKind), [`Categorical`](crate::Categorical) and [`Missing::Mean`](crate::Missing),
-/// the source is read twice, and written the second time; so no more of the table than one shard is on this machine.
+/// the rows, as with [`LabelKind::Classes`](crate::LabelKind), [`Categorical`](crate::Categorical) and
+/// [`Missing::Mean`](crate::Missing), the source is read twice, and written the second time; so no more of the table than one
+/// shard is on this machine.
 ///
 /// # Errors
-/// As for [`import`], [`Destination::url`] and [`ShardedWriter`](crate::ShardedWriter); a source that has other values when it is read again.
+/// As for [`import`] and [`ShardedWriter`](crate::ShardedWriter); [`Error::Source`] if the source has other values when it is
+/// read again.
 pub fn import_to(
     source: impl AsRef<Path>,
     dest: &Destination,

@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use object_store::path::Path as ObjectPath;
@@ -291,7 +291,7 @@ impl Object {
                 checked => return checked.map(|()| block),
             }
             // Either may be wrong.
-            self.sums.lock().expect(HOLDERS_DO_NOT_PANIC).take();
+            self.lock_sums().take();
             block = self.request(range.clone())?;
         }
         self.check(data, &range, &block).map(|()| block)
@@ -318,7 +318,7 @@ impl Object {
 
     /// The checksums, which are read when they are first needed. The first is that of the header, which has been read before.
     fn sums(&self, data: &Data, range: &Range<usize>) -> Result<Arc<Vec<u8>>, Error> {
-        let mut sums = self.sums.lock().expect(HOLDERS_DO_NOT_PANIC);
+        let mut sums = self.lock_sums();
         if let Some(sums) = &*sums {
             return Ok(sums.clone());
         }
@@ -335,6 +335,11 @@ impl Object {
             return Err(Error::Checksum { path: self.path.clone(), start: 0, end: data.start as u64, expected, found });
         }
         Ok(sums.insert(Arc::new(stored)).clone())
+    }
+
+    /// A function of the program that panics while they are read leaves none.
+    fn lock_sums(&self) -> MutexGuard<'_, Option<Arc<Vec<u8>>>> {
+        self.sums.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -44,8 +44,9 @@ pub struct RemoteOptions {
     /// What the error of a request that has used up its attempts names as the way to allow more: the option of a program, such as
     /// `` `--retry-seconds` ``. `` `RemoteOptions` `` by default.
     pub more_retries: String,
-    /// The folder in which [`ShardedWriter::create_url`](crate::ShardedWriter::create_url) writes a shard before it is sent. A
-    /// folder of this user in the system's folder for temporary files by default.
+    /// The folder in which [`ShardedWriter::create_url`](crate::ShardedWriter::create_url) writes a shard, and
+    /// [`Destination::url`](crate::Destination::url) a table, before it is sent. A folder of this user in the system's folder for
+    /// temporary files by default.
     pub staging: Option<PathBuf>,
     /// Settings of the store, in addition to its environment variables and by the same names, such as `aws_endpoint`.
     pub settings: Vec<(String, String)>,

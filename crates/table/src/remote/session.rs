@@ -49,7 +49,8 @@ pub struct RemoteReport {
     pub n_requests: u64,
     /// Requests that were sent again.
     pub n_retries: u64,
-    /// Requests for data, or waits for another process that requested it, that were given up because the [program was to stop](Remote::stop_reading_if).
+    /// Requests for data, or waits for another process that requested it, that were given up because the
+    /// [program was to stop](Remote::stop_reading_if).
     pub n_stopped: u64,
     /// Bytes that servers have sent.
     pub bytes_from_server: u64,

@@ -33,6 +33,7 @@ impl Generation {
     }
 
     /// A new one, of a writer whose files are in the staging folder with this number.
+    #[cfg(feature = "remote")]
     fn staged(staging: u32) -> Self {
         Self(u64::from(staging) << 32 | Self::new().0 & u64::from(u32::MAX))
     }
@@ -42,6 +43,7 @@ impl Generation {
     }
 
     /// The number of the staging folder, if it is of a writer that has one.
+    #[cfg(feature = "remote")]
     fn staging(self) -> u32 {
         (self.0 >> 32) as u32
     }

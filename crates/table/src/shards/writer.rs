@@ -75,7 +75,8 @@ impl ShardedWriter {
     ///
     /// A shard is written to the folder [`RemoteOptions::staging`](crate::RemoteOptions::staging) first, and sent in parts when
     /// it is full. The index is sent last, so that a reader sees either all of the old table or all of the new one. Then the
-    /// shards of the old table are removed, and readers that have them open get an error.
+    /// shards of the old table are removed, and readers that have them open get an error. What killed writers have sent is
+    /// removed at the start, as far as it is known that they are gone.
     ///
     /// # Errors
     /// [`Error::Remote`] if the store cannot be used, or can only be read; otherwise as for [`create`](Self::create).
