@@ -176,8 +176,8 @@ pub(crate) struct Scaling {
     /// here, and the time in which they read a table on a server, beside that of processes and a server here
     #[arg(long)]
     pub(crate) simulate: bool,
-    /// Also trains on a table of this size, in shards on a server here, by four processes of 256 MiB, which takes 13 s a gigabyte,
-    /// and as much space in a temporary folder (TMPDIR)
+    /// Also trains on a table of this size, in shards on a server here, by four processes of 256 MiB, which takes 13 s and a
+    /// gigabyte of space in a temporary folder (TMPDIR) a gigabyte
     #[arg(long, value_name = "GB", value_parser = positive, requires = "peers")]
     pub(crate) table_gb: Option<f64>,
     /// Latency of one more link to predict for, in microseconds per message

@@ -60,7 +60,10 @@ pub(crate) fn are_found() -> bool {
 }
 
 fn has_slurm() -> bool {
-    ["munged -V", "slurmctld -V", "slurmd -V", "sbatch -V"].into_iter().all(|line| succeeds(&mut command(line)))
+    // Without a configuration, `sbatch` fails whatever it is asked.
+    let mut has_sbatch = Command::new("sh");
+    has_sbatch.args(["-c", "command -v sbatch"]);
+    succeeds(&mut has_sbatch) && ["munged -V", "slurmctld -V", "slurmd -V"].into_iter().all(|line| succeeds(&mut command(line)))
 }
 
 fn has_kubernetes() -> bool {

@@ -112,6 +112,6 @@ pub(super) fn window_bytes(lanes: &Lanes) -> usize {
 pub(super) fn ahead_bytes(lanes: &Lanes, n_ranks: usize, n_windows: usize) -> usize {
     // Where ranks do not divide the lanes, one that begins and ends within lanes has one more.
     let n_lanes = lanes.n_lanes as usize;
-    let more = usize::from(n_lanes % n_ranks != 0);
+    let more = usize::from(!n_lanes.is_multiple_of(n_ranks));
     n_windows * window_bytes(lanes) * (n_lanes.div_ceil(n_ranks) + more)
 }

@@ -1,5 +1,5 @@
-//! A table many times as large as the memory of four processes that train on it: what each reads, how fast, and that the result is
-//! that of threads.
+//! A table many times as large as the memory of four processes that train on it: what each reads, how fast, and that the
+//! result is that of threads.
 
 use std::ops::ControlFlow;
 use std::path::Path;

@@ -158,6 +158,31 @@ fn usage_errors_name_the_valid_values() {
     check(&["higgs", "--mb", "3"], "unexpected argument '--mb'");
     check(&["hggs"], "a similar subcommand exists: 'higgs'");
     check(&["scaling", "--gbit", "10"], "--simulate");
+    check(&["scaling", "--table-gb", "1"], "--peers");
+}
+
+#[test]
+fn reading_is_predicted_and_measured() {
+    let output = bench(&["scaling", "--smoke", "--simulate"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for part in [
+        "| 1000 Gbit/s | 100 % | 4096 |",
+        "reading an epoch, 2 MiB at 40 MB/s, 3 processes",
+        "reading an epoch from the cache, 2 MiB at 40 MB/s, 4 processes",
+        "training 28-64-64-1 while reading, 2 MiB at 40 MB/s, 1 processes",
+    ] {
+        assert!(text.contains(part), "no {part} in {text}");
+    }
+}
+
+#[cfg(feature = "mpi")]
+#[test]
+fn processes_train_on_a_table_on_a_server() {
+    let rows = smoke(&["scaling", "--peers", "--table-gb", "0.01"]);
+    let sent = rows.iter().find(|row| row["case"] == "bytes sent to a rank with opening, 0.01 GB at 80 MB/s, 4 processes");
+    let sent = sent.and_then(|row| row["ours"].as_f64()).expect("the server counts them");
+    assert!((2.3e6..9.5e6).contains(&sent), "{sent} bytes of a table of 9.5 MB");
 }
 
 #[test]

@@ -148,7 +148,7 @@ fn kubernetes_takes_the_pods() {
         ("readinessProbe", "readyProbe", "'readyProbe' was unexpected"),
         ("port: 2222", "port: {number: 2222}", "{'number': 2222} is not"),
         ("command: [mpirun]", "command: mpirun", "'mpirun' is not of type 'array'"),
-        ("- name: launcher\n", "- title: launcher\n", "'title' was unexpected"),
+        ("- name: launcher\n", "- title: launcher\n", "'name' is a required property"),
     ] {
         let (is_taken, said) = validated(&MANIFEST.replacen(from, to, 1));
         assert!(MANIFEST.contains(from) && !is_taken && said.contains(part), "{to}: {said}");

@@ -43,14 +43,16 @@ impl Slurm {
         let free: [TcpListener; 3] = std::array::from_fn(|_| TcpListener::bind("127.0.0.1:0").expect("there is a free port"));
         let [of_controller, of_first, of_second] = free.map(|free| free.local_addr().expect("it is bound").port());
         let folder = slurm.folder.path().display();
+        let node =
+            |name: &str, port: u16| format!("NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=16\n");
+        let nodes = [node("n1", of_first), node("n2", of_second)].concat();
         let config = format!(
             "ClusterName=test\nSlurmctldHost={host}(127.0.0.1)\nSlurmctldPort={of_controller}\nSlurmUser=root\n\
              AuthInfo=socket={folder}/munge\nStateSaveLocation={folder}/state\nSlurmdSpoolDir={folder}/spool-%n\n\
              SlurmctldPidFile={folder}/controller.pid\nSlurmdPidFile={folder}/%n.pid\n\
              SlurmctldLogFile={folder}/controller.log\nSlurmdLogFile={folder}/%n.log\n\
              ProctrackType=proctrack/pgid\nTaskPlugin=task/none\nSelectType=select/cons_tres\nSelectTypeParameters=CR_Core\n\
-             SlurmdParameters=config_overrides\nNodeName=DEFAULT NodeHostname={host} NodeAddr=127.0.0.1 CPUs=16\n\
-             NodeName=n1 Port={of_first}\nNodeName=n2 Port={of_second}\nPartitionName=all Nodes=n[1-2] Default=YES\n"
+             SlurmdParameters=config_overrides\n{nodes}PartitionName=all Nodes=n[1-2] Default=YES\n"
         );
         fs::write(at("slurm.conf"), config).expect("there is room");
         fs::create_dir(at("state")).expect("there is room");
@@ -135,17 +137,17 @@ fn slurm_takes_the_script_and_starts_a_lost_job_again() {
                 [ \"${SLURM_RESTART_COUNT:-0}\" -gt 0 ] || exit 75\n";
     fs::write(&program, text).expect("there is room");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("it is ours");
-    let output = run(&slurm, &program);
+    let (job, output) = run(&slurm, &program);
     for start in [0, 1] {
         for rank in [0, 1] {
-            let line = format!("rank {rank} of 2, start {start}: --out runs/slurm-1 --resume auto --epochs 2\n");
+            let line = format!("rank {rank} of 2, start {start}: --out runs/slurm-{job} --resume auto --epochs 2\n");
             assert!(output.contains(&line), "{line}{output}");
         }
     }
 }
 
-/// The output of a job until it has succeeded.
-fn run(slurm: &Slurm, program: &Path) -> String {
+/// The number of a job, and its output until it has succeeded.
+fn run(slurm: &Slurm, program: &Path) -> (String, String) {
     let mut sbatch = slurm.command("sbatch");
     sbatch.args(["--nodes=1", "--cpus-per-task=1", SCRIPT, "--epochs", "2"]).env("PROGRAM", program);
     let sbatch = sbatch.output().expect("it is installed");
@@ -160,5 +162,6 @@ fn run(slurm: &Slurm, program: &Path) -> String {
         }
         state.contains("JobState=COMPLETED")
     });
-    slurm.file(&format!("brisk-{job}.out"))
+    let output = slurm.file(&format!("brisk-{job}.out"));
+    (job, output)
 }
