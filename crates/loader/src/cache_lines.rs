@@ -14,7 +14,8 @@ pub const PREFETCHED_ROWS: usize = 128;
 ///
 /// Most rows of a shuffled order are cache misses. A [`RowSource`](crate::RowSource) that prefetches [`PREFETCHED_ROWS`] rows
 /// before it copies them waits for one miss, not for each, and the second cache has room for more outstanding misses than the
-/// first, to which ordinary reads go. Does nothing where there is no such instruction: on processors other than x86-64 and aarch64.
+/// first, to which ordinary reads go. Does nothing where there is no such instruction: on processors other than x86-64 and
+/// aarch64.
 ///
 /// # Examples
 /// ```
