@@ -80,6 +80,7 @@ mod precision;
 mod predictor;
 #[cfg(feature = "all-formats")]
 #[path = "../../../crates/table/tests/it/remote/rclone.rs"]
+#[expect(dead_code, reason = "the tests of tables use the rest")]
 mod rclone;
 mod recipes;
 mod refusals;

@@ -24,18 +24,30 @@ impl Installed {
     pub(crate) fn start(command: impl FnOnce(&Path, &str) -> Command) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let address = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).unwrap().to_string();
-        let log = folder.path().join("log");
-        let mut command = command(folder.path(), &address);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(fs::File::create(&log).unwrap());
-        let mut process = command.spawn().unwrap();
-        let since = Instant::now();
-        while TcpStream::connect(&address).is_err() {
-            let said = || fs::read_to_string(&log).unwrap_or_default();
-            assert!(process.try_wait().unwrap().is_none() && since.elapsed() < Duration::from_secs(20), "{}", said());
-            thread::sleep(Duration::from_millis(5));
-        }
+        let process = listening(command(folder.path(), &address), &address, &folder.path().join("log"));
         Self { process, address, folder }
     }
+
+    /// Ends it, and starts another command for the same folder and address.
+    #[allow(dead_code, reason = "only rclone is started again, in tests of tables with S3")]
+    pub(crate) fn restart(&mut self, command: impl FnOnce(&Path, &str) -> Command) {
+        _ = self.process.kill();
+        _ = self.process.wait();
+        self.process = listening(command(self.folder.path(), &self.address), &self.address, &self.folder.path().join("log"));
+    }
+}
+
+/// The process of a command, once it listens.
+fn listening(mut command: Command, address: &str, log: &Path) -> Child {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(fs::File::create(log).unwrap());
+    let mut process = command.spawn().unwrap();
+    let since = Instant::now();
+    while TcpStream::connect(address).is_err() {
+        let said = || fs::read_to_string(log).unwrap_or_default();
+        assert!(process.try_wait().unwrap().is_none() && since.elapsed() < Duration::from_secs(20), "{}", said());
+        thread::sleep(Duration::from_millis(5));
+    }
+    process
 }
 
 impl Drop for Installed {

@@ -1,12 +1,15 @@
 //! rclone, as a server of S3.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::installed::{Installed, SERVERS, installed};
 
 /// Serves the objects of the bucket `bucket`.
-pub(crate) struct Rclone(Installed);
+pub(crate) struct Rclone {
+    server: Installed,
+    program: &'static str,
+}
 
 pub(crate) const KEY: (&str, &str) = ("key", "s3cret");
 
@@ -20,21 +23,19 @@ impl Rclone {
 
     /// `None`, after a message, if it is not installed.
     pub(crate) fn start(what: &str) -> Option<Self> {
-        Self::program(what).map(|rclone| {
-            Self(Installed::start(|folder, address| {
-                std::fs::create_dir_all(folder.join("objects/bucket")).unwrap();
-                let mut command = Command::new(rclone);
-                command.args(["serve", "s3", "--addr", address, "--auth-key", &format!("{},{}", KEY.0, KEY.1)]);
-                command.arg("--config").arg(folder.join("config")).arg(folder.join("objects"));
-                command
-            }))
-        })
+        let program = Self::program(what)?;
+        Some(Self { server: Installed::start(|folder, address| serving(program, KEY, folder, address)), program })
+    }
+
+    /// Accepts only another key from now on.
+    pub(crate) fn change_key(&mut self, key: (&str, &str)) {
+        self.server.restart(|folder, address| serving(self.program, key, folder, address));
     }
 
     /// The settings by which a program finds it, as environment variables.
     pub(crate) fn settings(&self) -> [(&'static str, String); 5] {
         [
-            ("AWS_ENDPOINT", format!("http://{}", self.0.address)),
+            ("AWS_ENDPOINT", format!("http://{}", self.server.address)),
             ("AWS_ALLOW_HTTP", "true".to_owned()),
             ("AWS_ACCESS_KEY_ID", KEY.0.to_owned()),
             ("AWS_SECRET_ACCESS_KEY", KEY.1.to_owned()),
@@ -44,7 +45,7 @@ impl Rclone {
 
     /// The file in which an object of the bucket is stored.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.0.folder.path().join("objects/bucket").join(name)
+        self.server.folder.path().join("objects/bucket").join(name)
     }
 
     /// The names of the objects in a folder of the bucket, sorted.
@@ -54,4 +55,12 @@ impl Rclone {
         names.sort();
         names
     }
+}
+
+fn serving(program: &str, (id, secret): (&str, &str), folder: &Path, address: &str) -> Command {
+    std::fs::create_dir_all(folder.join("objects/bucket")).unwrap();
+    let mut command = Command::new(program);
+    command.args(["serve", "s3", "--addr", address, "--auth-key", &format!("{id},{secret}")]);
+    command.arg("--config").arg(folder.join("config")).arg(folder.join("objects"));
+    command
 }

@@ -10,7 +10,8 @@ use brisk_table::{
 };
 
 use super::options;
-use super::rclone::Rclone;
+use super::rclone::{KEY, Rclone};
+use super::server::{Fault, Server};
 
 const TABLE: &str = "s3://bucket/tables/t";
 
@@ -110,6 +111,59 @@ fn wrong_credentials_of_rclone_are_an_error() {
             assert!(matches!(super::reason(error), RemoteError::Refused { .. }), "{said}");
         }
         assert_eq!(remote.report().n_retries, 0, "it is not tried again");
+    }
+}
+
+#[test]
+fn credentials_that_change_while_a_table_is_read_are_an_error() {
+    let Some(mut server) = Rclone::start("credentials of rclone that change") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let remote = remote(&server, folder.path(), CacheFolder::Off);
+    writer_of(&remote, 10, 1.0).finish().unwrap();
+    let table = ShardedTable::open_streamed_url(TABLE, &ReadAhead::new(0), &remote).unwrap();
+    table.verify().unwrap();
+    server.change_key((KEY.0, "another"));
+    let error = table.verify().unwrap_err();
+    let said = error.to_string();
+    assert!(
+        [TABLE, ".safetensors: ", "SignatureDoesNotMatch", "AWS_SECRET_ACCESS_KEY"].iter().all(|word| said.contains(word)),
+        "{said}"
+    );
+    assert!(matches!(super::reason(error), RemoteError::Refused { .. }), "{said}");
+    // The connection of before has ended, which may be noticed only by a request.
+    assert!(remote.report().n_retries <= 1, "it is not tried again: {:?}", remote.report());
+    server.change_key(KEY);
+    table.verify().unwrap();
+}
+
+/// rclone has neither: Amazon S3 refuses times that differ from its own by more than 15 minutes, and temporary credentials that
+/// have expired.
+#[test]
+fn a_wrong_clock_and_expired_credentials_are_errors_while_a_table_is_read() {
+    const SKEWED: &str = "<Error><Code>RequestTimeTooSkewed</Code><Message>The difference is too large.</Message></Error>";
+    const EXPIRED: &str = "<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>";
+    let url = "s3://bucket/t.safetensors";
+    for (status, body, words) in [
+        (403, SKEWED, ["RequestTimeTooSkewed", "set the clock of this machine"]),
+        (400, EXPIRED, ["ExpiredToken", "AWS_SESSION_TOKEN"]),
+    ] {
+        let server = Server::start();
+        server.put("/bucket/t.safetensors", super::ramp().to_vec());
+        let settings =
+            [("AWS_ENDPOINT", server.url("")), ("AWS_ALLOW_HTTP", "true".to_owned()), ("AWS_REGION", "here".to_owned())];
+        let keys = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"].map(|name| (name, "x".to_owned()));
+        let settings = settings.into_iter().chain(keys).map(|(name, value)| (name.to_owned(), value)).collect();
+        let remote = Remote::new(RemoteOptions { settings, memory_bytes: 0, ..options(CacheFolder::Off) }).unwrap();
+        let table = StreamedTable::open_url(url, &ReadAhead::new(0), &remote).unwrap();
+        table.verify().unwrap();
+        server.misbehave(move |_, _| Some(Fault::Status(status, "", body)));
+        let error = table.verify().unwrap_err();
+        let said = error.to_string();
+        assert!(said.contains(url) && words.iter().all(|word| said.contains(word)), "{said}");
+        assert!(matches!(super::reason(error), RemoteError::Refused { .. }), "{said}");
+        assert_eq!(remote.report().n_retries, 0, "{said}: it is not tried again");
+        server.misbehave(|_, _| None);
+        table.verify().unwrap();
     }
 }
 
