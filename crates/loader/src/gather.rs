@@ -41,7 +41,10 @@ pub struct Layout {
 impl Layout {
     /// Rows of `n_cols` features with one label, without categories and weights, which are in memory and copied, not decoded.
     pub fn new(n_rows: usize, n_cols: usize) -> Self {
-        Self { n_rows, n_cols, n_labels: 1, n_categories: 0, has_weights: false, grain: BLOCK, reads_blocks: false }
+        /// About what a thread copies while another one starts.
+        const GRAIN_VALUES: usize = 1 << 15;
+        let grain = (GRAIN_VALUES / n_cols.max(1)).clamp(BLOCK, 4 * BLOCK);
+        Self { n_rows, n_cols, n_labels: 1, n_categories: 0, has_weights: false, grain, reads_blocks: false }
     }
 
     /// How many weights a row has: 0 or 1.

@@ -1,3 +1,8 @@
+#![cfg_attr(
+    all(target_arch = "x86_64", not(miri)),
+    expect(unsafe_code, reason = "the instructions that a processor has are found out at run time")
+)]
+
 use crate::gather::BLOCK;
 
 /// The order of one epoch: a keyed bijection of `0..n_rows`, so that position `i` is row `shuffle.row(i)`, computed and never
@@ -169,9 +174,27 @@ impl Shuffle {
         hi << self.lo_bits | lo
     }
 
-    /// Applies one `feistel` to each of at most `N` values. Each round goes over all values before the next one starts: compilers
-    /// vectorise this form, and no value waits for the multiplications of its own previous round.
+    /// Applies one `feistel` to each of at most `N` values.
     fn rounds<const N: usize>(&self, values: &mut [u32]) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2.
+            return unsafe { self.rounds_by_avx2::<N>(values) };
+        }
+        self.rounds_in_vectors::<N>(values);
+    }
+
+    /// Without AVX2, x86-64 has no multiplication of vectors of `u32`.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[target_feature(enable = "avx2")]
+    fn rounds_by_avx2<const N: usize>(&self, values: &mut [u32]) {
+        self.rounds_in_vectors::<N>(values);
+    }
+
+    /// Each round goes over all values before the next one starts: compilers vectorise this form, and no value waits for the
+    /// multiplications of its own previous round.
+    #[inline(always)]
+    fn rounds_in_vectors<const N: usize>(&self, values: &mut [u32]) {
         let (mut lo, mut hi) = ([0_u32; N], [0_u32; N]);
         let (lo, hi) = (&mut lo[..values.len()], &mut hi[..values.len()]);
         for ((lo, hi), &mut v) in lo.iter_mut().zip(hi.iter_mut()).zip(values.iter_mut()) {
