@@ -20,8 +20,10 @@ use crate::rows::{Features, FeedElement, FeedRows};
 #[derive(Debug)]
 pub(crate) struct Survey {
     pub(crate) digest: RowDigest,
-    /// `[n_rows, n_labels]`.
+    /// `[n_rows, n_labels]`, if they were asked for.
     pub(crate) labels: Vec<f32>,
+    /// The row and the number there of the first label that cannot be used, and the label.
+    pub(crate) wrong_label: Option<([usize; 2], f32)>,
     /// Those of all columns, if they were asked for.
     pub(crate) moments: Option<Moments>,
     /// The weight of each row, if it was asked for and rows have weights.
@@ -32,9 +34,13 @@ pub(crate) struct Survey {
     pub(crate) non_finite: Option<Error>,
 }
 
-/// What is wanted of a pass, apart from the digest and the labels.
-#[derive(Debug, Clone, Copy)]
+/// What is wanted of a pass, apart from the digest.
+#[derive(Clone, Copy)]
 pub(crate) struct Wanted<'a> {
+    /// Whether the labels of the rows are kept.
+    pub(crate) labels: bool,
+    /// The first of some labels, `[n, n_labels]`, that cannot be used.
+    pub(crate) first_wrong_label: &'a (dyn Fn(&[f32]) -> Option<usize> + Sync),
     /// Whether means and deviations of the columns are computed.
     pub(crate) moments: bool,
     /// Whether the weights of the rows are kept.
@@ -50,6 +56,7 @@ pub(crate) struct Wanted<'a> {
 pub(crate) struct Findings {
     /// The digest of each block.
     pub(crate) blocks: Vec<u64>,
+    /// The labels of each row, if wanted.
     pub(crate) labels: Vec<f32>,
     /// Of each section, if wanted: the number of rows, then the means, then the squared deviations.
     pub(crate) moments: Vec<f64>,
@@ -68,6 +75,7 @@ const NON_FINITE: u32 = 0;
 const CODE: u32 = 1;
 const WEIGHT: u32 = 2;
 const HEAVY: u32 = 3;
+const LABEL: u32 = 4;
 
 /// Blocks of the digest that are read and hashed at a time, on all threads: about 16 MiB.
 const BLOCKS_AT_A_TIME: usize = 16;
@@ -78,7 +86,6 @@ const MAX_SECTIONS: usize = 240;
 
 /// How the rows of a source are read: in sections of consecutive rows, and those in the blocks of the digest. A source whose rows
 /// change in between is asked once.
-#[derive(Debug)]
 pub(crate) struct Pass<'a, S> {
     set: &'static str,
     source: &'a S,
@@ -113,7 +120,8 @@ impl<'a, S: FeedRows> Pass<'a, S> {
 /// [`Error::Rows`] if the source fails.
 pub(crate) fn moments_of<S: FeedRows>(set: &'static str, source: &S) -> Result<Moments, Error> {
     let mut moments = Moments::new(source.n_cols());
-    let wanted = Wanted { moments: true, weights: false, columns: &[], batch_rows: 1 };
+    let wanted =
+        Wanted { labels: false, first_wrong_label: &|_| None, moments: true, weights: false, columns: &[], batch_rows: 1 };
     let pass = Pass::over(set, source, &wanted);
     for section in (0..pass.n_sections).step_by(BLOCKS_AT_A_TIME) {
         let found = pass.read(section..pass.n_sections.min(section + BLOCKS_AT_A_TIME))?;
@@ -166,7 +174,9 @@ impl<S: FeedRows> Pass<'_, S> {
                 }
             }
             let read = memory.chunk(rows.start, rows.len());
-            found.labels.extend_from_slice(read.labels);
+            if wanted.labels {
+                found.labels.extend_from_slice(read.labels);
+            }
             found.weight_sums.extend(has_weights.then(|| read.weights.iter().map(|&weight| f64::from(weight)).sum::<f64>()));
             if wanted.weights {
                 found.weights.extend_from_slice(read.weights);
@@ -208,10 +218,9 @@ impl<S: FeedRows> Pass<'_, S> {
     /// What follows from the findings in all sections.
     pub(crate) fn survey(&self, found: Findings) -> Survey {
         let &Self { set, source, wanted, .. } = self;
-        let first = |kinds: &[u32]| {
-            let wrong = found.wrong.iter().filter(|[kind, ..]| kinds.contains(kind)).min_by_key(|[_, row, ..]| row);
-            wrong.map(|wrong| self.error(*wrong))
-        };
+        let first_of =
+            |kinds: &[u32]| found.wrong.iter().filter(|[kind, ..]| kinds.contains(kind)).min_by_key(|[_, row, ..]| *row);
+        let first = |kinds: &[u32]| first_of(kinds).map(|wrong| self.error(*wrong));
         let moments = wanted.moments.then(|| {
             let mut moments = Moments::new(source.n_cols());
             merge_sections(&mut moments, &found.moments);
@@ -224,6 +233,8 @@ impl<S: FeedRows> Pass<'_, S> {
             non_finite: first(&[NON_FINITE]),
             wrong_code_or_weight: wrong_code_or_weight.or_else(|| all_zero.then(|| all_weights_are_zero(set, source.n_rows()))),
             moments,
+            wrong_label: first_of(&[LABEL])
+                .map(|&[_, row, label, value]| ([row as usize, label as usize], f32::from_bits(value))),
             labels: found.labels,
             weights: found.weights,
         }
@@ -276,6 +287,9 @@ fn wrong_in<T: FeedElement>(read: &Chunk<'_, T>, layout: &Layout, wanted: &Wante
     let codes = Some(read.categories).filter(|_| wanted.columns.len() == layout.n_categories);
     if let Some((row, column, code)) = codes.and_then(|codes| first_unknown_code(codes, wanted.columns)) {
         add(CODE, row, column, code);
+    }
+    if let Some(at) = (wanted.first_wrong_label)(read.labels) {
+        add(LABEL, at / layout.n_labels, at % layout.n_labels, read.labels[at].to_bits());
     }
     if let Some(row) = read.weights.iter().position(|&weight| !is_weight(weight)) {
         add(WEIGHT, row, 0, read.weights[row].to_bits());

@@ -16,7 +16,7 @@ use brisk_nn::tensor::{DType, Reduction, Tensor};
 
 use crate::error::Error;
 
-pub(crate) use labels::{check_labels, read_labels};
+pub(crate) use labels::{first_wrong_label, label_error, read_labels};
 
 pub use binary::Binary;
 pub use classification::Classification;

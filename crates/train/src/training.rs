@@ -50,7 +50,7 @@ use crate::settings::{by_name, json};
 use crate::standardisation::Standardisation;
 use crate::step::{CompiledStep, RecordedStep, Trained};
 use crate::survey::Wanted;
-use crate::task::{Task, check_labels};
+use crate::task::{Task, first_wrong_label, label_error};
 use crate::trainable::Trainable;
 use crate::trainer_config::{Limit, TrainerConfig};
 use crate::warning::Warning;
@@ -155,15 +155,26 @@ impl<'a> Training<'a> {
         let needs_moments = scale.is_none() || is_scale_kept;
         let shares_weights = train.has_weights() && !replicas.is_single() && feed.choice != FeedChoice::Resident;
         let columns = module.categories();
-        let wanted = Wanted { moments: needs_moments, weights: shares_weights, columns, batch_rows: config.batch_rows };
+        let kinds = task.label_kinds();
+        let first_wrong_label = |labels: &[f32]| first_wrong_label(&kinds, labels);
+        let wanted = Wanted {
+            labels: false,
+            first_wrong_label: &first_wrong_label,
+            moments: needs_moments,
+            weights: shares_weights,
+            columns,
+            batch_rows: config.batch_rows,
+        };
         let of_train = replicas.survey("train", train, &wanted)?;
-        let of_valid = replicas.survey("valid", valid, &Wanted { moments: false, weights: false, batch_rows: 1, ..wanted })?;
+        let of_valid =
+            replicas.survey("valid", valid, &Wanted { labels: true, moments: false, weights: false, batch_rows: 1, ..wanted })?;
         let digests = [of_train.digest, of_valid.digest];
         let n_cols = train.n_cols();
         replicas
             .agree_on_digests([("train", train.n_rows(), n_cols, digests[0]), ("valid", valid.n_rows(), n_cols, digests[1])])?;
-        check_labels(&task.label_kinds(), "train", train, &of_train.labels)?;
-        check_labels(&task.label_kinds(), "valid", valid, &of_valid.labels)?;
+        let wrong_label = of_train.wrong_label.map(|(place, label)| label_error(&kinds, "train", train, place, label));
+        let in_valid = || of_valid.wrong_label.map(|(place, label)| label_error(&kinds, "valid", valid, place, label));
+        wrong_label.or_else(in_valid).map_or(Ok(()), Err)?;
         let mut valid_labels = of_valid.labels;
         let batch_rows = config.batch_rows.min(train.n_rows()).max(1);
         let limit_valid = |limit: Limit| limit.of_setting("limit_valid_batches", valid.n_rows().div_ceil(batch_rows));

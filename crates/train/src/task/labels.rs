@@ -73,16 +73,18 @@ pub(crate) fn read_labels<S: RowSource>(kinds: &[Labels], set: &'static str, sou
         return Ok(Vec::new());
     }
     let labels = labels_of(source).map_err(|error| failed(set, &error))?;
-    check_labels(kinds, set, source, &labels)?;
-    Ok(labels)
+    match first_wrong_label(kinds, &labels) {
+        Some(at) => Err(label_error(kinds, set, source, [at / kinds.len(), at % kinds.len()], labels[at])),
+        None => Ok(labels),
+    }
 }
 
-/// Checks all labels of `source`, given their values.
-///
-/// # Errors
-/// As [`Labels::read`].
-pub(crate) fn check_labels<S: RowSource>(kinds: &[Labels], set: &'static str, source: &S, labels: &[f32]) -> Result<(), Error> {
-    let n_labels = kinds.len();
-    let Some(i) = labels.iter().zip(kinds.iter().cycle()).position(|(&label, kind)| !kind.allows(label)) else { return Ok(()) };
-    Err(wrong_label(set, source, [i / n_labels, i % n_labels], labels[i], kinds[i % n_labels].expected()))
+/// The first of some labels, `[n, n_labels]`, that is not of its [kind](crate::Task::label_kinds).
+pub(crate) fn first_wrong_label(kinds: &[Labels], labels: &[f32]) -> Option<usize> {
+    labels.iter().zip(kinds.iter().cycle()).position(|(&label, kind)| !kind.allows(label))
+}
+
+/// The error for a label, given its row and its number there, that is not of its kind.
+pub(crate) fn label_error<S: RowSource>(kinds: &[Labels], set: &'static str, source: &S, place: [usize; 2], label: f32) -> Error {
+    wrong_label(set, source, place, label, kinds[place[1]].expected())
 }
