@@ -337,6 +337,21 @@ impl Error {
         move |cause| Self::Write { path: path.to_owned(), written_bytes: 0, cause }
     }
 
+    /// The same error, for another thread that needs the same bytes.
+    pub(crate) fn again(&self) -> Self {
+        match self {
+            #[cfg(feature = "remote")]
+            Self::Remote { url, reason } => Self::Remote { url: url.clone(), reason: reason.clone() },
+            Self::Checksum { path, start, end, expected, found } => {
+                Self::Checksum { path: path.clone(), start: *start, end: *end, expected: *expected, found: *found }
+            }
+            Self::Io { path, action, cause } => {
+                Self::Io { path: path.clone(), action, cause: io::Error::new(cause.kind(), cause.to_string()) }
+            }
+            error => Self::Io { path: "a table".into(), action: "read", cause: io::Error::other(error.to_string()) },
+        }
+    }
+
     pub(crate) fn from_publishing(error: PublishError, path: PathBuf, written_bytes: u64) -> Self {
         match error {
             PublishError::Kept { kept, cause, .. } => Self::NotReplaced { path, kept, cause },

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use super::cache::{Claim, Key};
 use super::failure::Failure;
 use super::identity::Identity;
 use super::location::Location;
-use super::retry::Ended;
+use super::retry::{Ended, Wait};
 use super::session::{Remote, Session};
 use super::store::Store;
 use crate::checksum::{BLOCK_BYTES, checksum};
@@ -52,6 +52,7 @@ pub(crate) struct Object {
     sums: Mutex<Option<Arc<Vec<u8>>>>,
     /// Blocks that were in the cache as they should be, and when they were last marked as used.
     checked: Mutex<HashMap<usize, Instant>>,
+    is_abandoned: AtomicBool,
 }
 
 /// Without its bytes.
@@ -82,11 +83,13 @@ impl Object {
     fn open_at(location: &Location, remote: &Remote, bytes: Range<u64>) -> Result<(Self, Vec<u8>), Error> {
         let session = &remote.session;
         let (store, object) = session.store_of(location)?;
+        let wait = session.wait();
         let request = || get(&store, &object, location, bytes.clone(), None);
-        let (found, identity) = match session.send_unless_stopped(location, request) {
+        let (found, identity) = match session.send_unless_stopped(&wait, location, request) {
             // There is no such range in an object that is shorter, or empty.
             Err(Ended::BeyondEnd) => {
-                session.send_unless_stopped(location, || head(&store, &object, location)).map(|identity| (Vec::new(), identity))
+                let request = || head(&store, &object, location);
+                session.send_unless_stopped(&wait, location, request).map(|identity| (Vec::new(), identity))
             }
             got => got,
         }
@@ -114,6 +117,7 @@ impl Object {
             data: OnceLock::new(),
             sums: Mutex::new(None),
             checked: Mutex::default(),
+            is_abandoned: AtomicBool::new(false),
         };
         Ok((object, found))
     }
@@ -144,6 +148,15 @@ impl Object {
         self.request(bytes)
     }
 
+    /// Ends what still waits for the server, whose answers are no longer needed.
+    pub(crate) fn abandon(&self) {
+        self.is_abandoned.store(true, Ordering::Relaxed);
+    }
+
+    fn wait(&self) -> Wait<'_> {
+        self.session.wait().unless(&self.is_abandoned)
+    }
+
     fn request(&self, bytes: Range<usize>) -> Result<Vec<u8>, Error> {
         if bytes.is_empty() {
             return Ok(Vec::new());
@@ -151,7 +164,7 @@ impl Object {
         let tag = self.identity.strong_tag();
         let range = bytes.start as u64..bytes.end as u64;
         let request = || get(&self.store, &self.object, &self.location, range.clone(), tag.clone());
-        let sent = self.session.send_unless_stopped(&self.location, request);
+        let sent = self.session.send_unless_stopped(&self.wait(), &self.location, request);
         let (got, identity) = sent.map_err(|ended| ended.error(&self.location))?;
         self.session.counts.bytes_from_server.fetch_add(got.len() as u64, Ordering::Relaxed);
         if let Some(problem) = self.identity.difference(&identity) {
@@ -257,7 +270,7 @@ impl Object {
         let range = self.block_range(data, number);
         let (Some(cache), Some(key)) = (&self.session.cache, &self.key) else { return self.fetch(data, range) };
         let patience = self.session.options.timeout;
-        match cache.claim(key, number as u64, range.len(), patience, &self.session.wait()) {
+        match cache.claim(key, number as u64, range.len(), patience, &self.wait()) {
             Claim::Found(block) => {
                 self.session.counts.bytes_from_cache.fetch_add(block.len() as u64, Ordering::Relaxed);
                 self.set_checked(number);

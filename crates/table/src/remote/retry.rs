@@ -1,5 +1,6 @@
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,8 @@ pub(super) type Stop = dyn Fn() -> bool + Send + Sync;
 #[derive(Default)]
 pub(super) struct Wait<'s> {
     stop: Option<&'s Stop>,
+    /// Set once the answer is not needed.
+    abandoned: Option<&'s AtomicBool>,
     since: Cell<Option<Instant>>,
 }
 
@@ -30,7 +33,15 @@ impl<'s> Wait<'s> {
         Self { stop: Some(stop), ..Self::default() }
     }
 
+    /// The same one, which also ends once `abandoned` is set.
+    pub(super) fn unless(self, abandoned: &'s AtomicBool) -> Self {
+        Self { abandoned: Some(abandoned), ..self }
+    }
+
     pub(super) fn is_over(&self) -> bool {
+        if self.abandoned.is_some_and(|abandoned| abandoned.load(Ordering::Relaxed)) {
+            return true;
+        }
         if !self.stop.is_some_and(|stop| stop()) {
             self.since.set(None);
             return false;

@@ -219,13 +219,18 @@ impl Session {
         self.send_while(&Wait::default(), location, request)
     }
 
-    /// The same, unless the program is to stop.
-    pub(super) fn send_unless_stopped<T, F>(&self, location: &Location, request: impl FnMut() -> F) -> Result<T, Ended>
+    /// The same, unless the program is to stop: see [`wait`](Self::wait).
+    pub(super) fn send_unless_stopped<T, F>(
+        &self,
+        wait: &Wait<'_>,
+        location: &Location,
+        request: impl FnMut() -> F,
+    ) -> Result<T, Ended>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, Failure>> + Send + 'static,
     {
-        let sent = self.send_while(&self.wait(), location, request);
+        let sent = self.send_while(wait, location, request);
         if matches!(sent, Err(Ended::Error(RemoteError::Stopped))) {
             self.counts.n_stopped.fetch_add(1, Ordering::Relaxed);
         }

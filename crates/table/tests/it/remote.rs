@@ -462,6 +462,43 @@ fn urls_that_lead_nowhere_are_errors() {
     assert!(zero.to_string().contains("`parallel` is 0"), "{zero}");
 }
 
+/// Whoever waits for rows gets the error of the thread that read them ahead, and does not try for as long again.
+#[test]
+fn a_failure_to_read_ahead_is_the_error_of_all_that_wait() {
+    let (server, url) = serving_ramp();
+    let table = StreamedTable::open_url(&url, &ReadAhead::new(64 << 20), &without_cache()).unwrap();
+    server.set_link(1e9, Duration::from_millis(500));
+    server.misbehave(|_, _| Some(Fault::Status(503, "Retry-After: 1000\r\n", "")));
+    table.hint(RowSelection::Range(0..100), Hint::WillNeed);
+    let gather = || {
+        let (mut features, mut labels) = ([0.0; 200], [0.0; 100]);
+        let error = table.gather(RowSelection::Range(0..100), RowBuffers::new(&mut features, &mut labels)).unwrap_err();
+        assert!(matches!(reason(error), RemoteError::GaveUp { attempts: 1, .. }));
+    };
+    std::thread::scope(|scope| (0..3).for_each(|_| _ = scope.spawn(gather)));
+    assert_eq!(server.requests().len(), 1, "{:?}", server.requests());
+    server.misbehave(|_, _| None);
+    let (mut features, mut labels) = ([0.0; 200], [0.0; 100]);
+    table.gather(RowSelection::Range(0..100), RowBuffers::new(&mut features, &mut labels)).expect("the server answers again");
+}
+
+#[test]
+fn a_table_that_is_dropped_does_not_wait_for_a_server() {
+    let (server, url) = serving_ramp();
+    let long = Duration::from_secs(3600);
+    let remote = Remote::new(RemoteOptions { timeout: long, retry_for: long, ..options(CacheFolder::Off) }).unwrap();
+    let (table, received) =
+        (StreamedTable::open_url(&url, &ReadAhead::new(64 << 20), &remote).unwrap(), std::sync::mpsc::channel());
+    let arrived = received.0;
+    server.misbehave(move |_, _| {
+        _ = arrived.send(());
+        Some(Fault::Silence)
+    });
+    table.hint(RowSelection::Range(0..100), Hint::WillNeed);
+    received.1.recv().expect("a request is on its way");
+    drop(table);
+}
+
 /// A function that a program gives to its connections runs on the threads that read ahead.
 #[test]
 fn a_panic_while_reading_ahead_is_an_error() {
