@@ -49,7 +49,7 @@ pub enum RemoteError {
     /// The server sends the whole object when it is asked for a part.
     #[error("the server does not serve ranges of bytes; download the table and open the file, or use a server that does")]
     NoRanges,
-    /// All attempts failed.
+    /// All attempts failed for as long as [`RemoteOptions::retry_for`](crate::RemoteOptions::retry_for) allows.
     #[error(
         "gave up after {attempts} attempts in {seconds} s; the last: {last}; check the server and the network, or allow more by {more}",
         last = printable(.last), more = printable(.more)

@@ -97,7 +97,7 @@ impl Ended {
     }
 }
 
-/// Sends a request until it succeeds, fails for good or the budget is spent: exponential back-off with jitter, or the pause that
+/// Sends a request until it succeeds, fails for good or the time is over: exponential back-off with jitter, or the pause that
 /// the server asks for. `failed` is called before each pause, and `repeated` after it.
 pub(super) fn retrying<T>(
     options: &RemoteOptions,
@@ -118,7 +118,7 @@ pub(super) fn retrying<T>(
             Err(Failure::Transient { what, after }) => (what, after),
         };
         let pause = pause(options.first_pause, attempts).max(after.unwrap_or_default());
-        if attempts >= options.attempts || start.elapsed() + pause > options.retry_for {
+        if start.elapsed() + pause > options.retry_for {
             let seconds = start.elapsed().as_secs_f64().round() as u64;
             return Err(Ended::Error(RemoteError::GaveUp { attempts, seconds, last, more: options.more_retries.clone() }));
         }
@@ -143,10 +143,6 @@ mod tests {
 
     use super::*;
 
-    fn options(attempts: u32, retry_for: Duration) -> RemoteOptions {
-        RemoteOptions { attempts, retry_for, first_pause: Duration::from_micros(10), ..RemoteOptions::default() }
-    }
-
     #[test]
     fn pauses_double_up_to_the_longest() {
         for (attempts, longest_ms) in [(1, 100), (2, 200), (5, 1600), (40, 10_000)] {
@@ -158,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_ends_it() {
+    fn the_time_ends_it() {
         let n_sent = Cell::new(0);
         let fails = |after| {
             n_sent.set(n_sent.get() + 1);
@@ -167,14 +163,20 @@ mod tests {
         let location = Location::parse("file:///b/x").expect("it is a URL");
         let seen = RefCell::new(Vec::new());
         let failed = |retry: &Retry| seen.borrow_mut().push((retry.url.clone(), retry.problem.clone(), retry.attempts));
-        let ended = retrying(&options(4, Duration::from_secs(9)), &location, &Wait::default(), || fails(None), failed, || ());
-        assert!(matches!(ended, Err(Ended::Error(RemoteError::GaveUp { attempts: 4, .. }))), "{ended:?}");
-        assert_eq!(n_sent.get(), 4);
-        let expected = [1, 2, 3].map(|attempts| ("file:///b/x".to_owned(), "503".to_owned(), attempts));
-        assert_eq!(*seen.borrow(), expected, "the last failure is the error");
+        let options = RemoteOptions {
+            retry_for: Duration::from_millis(300),
+            first_pause: Duration::from_micros(10),
+            ..RemoteOptions::default()
+        };
+        let ended = retrying(&options, &location, &Wait::default(), || fails(None), failed, || ());
+        let Err(Ended::Error(RemoteError::GaveUp { attempts, .. })) = ended else { panic!("{ended:?}") };
+        // The pauses are at most 10 µs, 20 µs, ..., of which the first 14 take 164 ms.
+        assert!(attempts > 8 && attempts == n_sent.get(), "{attempts}");
+        let expected = (1..attempts).map(|attempts| ("file:///b/x".to_owned(), "503".to_owned(), attempts));
+        assert!(seen.borrow().iter().cloned().eq(expected), "the last failure is the error");
         // The server asks for a longer pause than there is time for.
         let late = || fails(Some(Duration::from_secs(10)));
-        let (options, sent_again) = (options(4, Duration::from_secs(9)), |_: &Retry| unreachable!("it is not sent again"));
+        let sent_again = |_: &Retry| unreachable!("it is not sent again");
         let ended = retrying(&options, &location, &Wait::default(), late, sent_again, || ());
         assert!(matches!(ended, Err(Ended::Error(RemoteError::GaveUp { attempts: 1, .. }))), "{ended:?}");
     }

@@ -2,6 +2,7 @@ use std::env;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use object_store::path::Path;
 
@@ -99,8 +100,9 @@ impl Remote {
     /// # Errors
     /// [`Error::Io`] or [`Error::Cache`] if the folder named in the options is something other than a cache of this version;
     /// [`Error::Remote`] if an option is zero that may not be.
-    pub fn new(options: RemoteOptions) -> Result<Self, Error> {
+    pub fn new(mut options: RemoteOptions) -> Result<Self, Error> {
         check(&options)?;
+        options.timeout = options.timeout.min(options.retry_for.max(Duration::from_secs(1)));
         let open = |folder| Cache::open(folder, options.cache_bytes).map(Some);
         let (cache, problem) = match (&options.cache, CacheFolder::of_user()) {
             (CacheFolder::Off, _) => (None, None),
@@ -277,7 +279,7 @@ impl Session {
 }
 
 fn check(options: &RemoteOptions) -> Result<(), Error> {
-    let zero = [("parallel", options.parallel == 0), ("attempts", options.attempts == 0), ("timeout", options.timeout.is_zero())];
+    let zero = [("parallel", options.parallel == 0), ("timeout", options.timeout.is_zero())];
     match zero.into_iter().find(|(_, is_zero)| *is_zero) {
         Some((name, _)) => {
             let reason = RemoteError::Setting { name: name.to_owned(), problem: "is 0, expected more".to_owned() };

@@ -119,7 +119,8 @@ fn credentials_that_change_while_a_table_is_read_are_an_error() {
     let Some(mut server) = Rclone::start("credentials of rclone that change") else { return };
     let folder = tempfile::tempdir().unwrap();
     let remote = remote(&server, folder.path(), CacheFolder::Off);
-    writer_of(&remote, 10, 1.0).finish().unwrap();
+    // More than the first request for a shard reads.
+    writer_of(&remote, 100, 1.0).finish().unwrap();
     let table = ShardedTable::open_streamed_url(TABLE, &ReadAhead::new(0), &remote).unwrap();
     table.verify().unwrap();
     server.change_key((KEY.0, "another"));

@@ -183,8 +183,8 @@ fn a_table_appears_as_a_whole() {
 #[test]
 fn a_lost_answer_does_not_cost_the_table() {
     let (server, staging) = (Server::start(), tempfile::tempdir().unwrap());
-    let remote =
-        Remote::new(RemoteOptions { attempts: 2, timeout: Duration::from_millis(200), ..s3(&server, staging.path()) }).unwrap();
+    let (timeout, retry_for) = (Duration::from_millis(200), Duration::from_millis(300));
+    let remote = Remote::new(RemoteOptions { timeout, retry_for, ..s3(&server, staging.path()) }).unwrap();
     write(&remote, 1.0, 10, 10).unwrap();
     let parts = server.names_of_objects();
     // Only the answers to two requests are lost, not those to the one that reads the index.
