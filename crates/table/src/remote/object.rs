@@ -29,6 +29,9 @@ pub(crate) const FETCH_BYTES: usize = BLOCK_BYTES;
 /// The length of a request for an object that is copied as a whole.
 const COPY_BYTES: usize = 4 << 20;
 
+/// The longest object that is read by one request, into memory, because its versions could be mixed.
+const WHOLE_BYTES: u64 = 1 << 30;
+
 /// How long a block in the cache is not marked as used again, since marking it costs a tenth of reading it.
 const MARKED_FOR: Duration = Duration::from_secs(10);
 
@@ -225,9 +228,19 @@ impl Object {
     /// Reads all bytes directly and passes them to `take` in pieces, with the position of each; in any order.
     pub(super) fn read_pieces(&self, take: impl Fn(u64, Vec<u8>) -> Result<(), Error> + Sync) -> Result<(), Error> {
         let n_bytes = self.n_bytes() as usize;
-        at_once((0..n_bytes).step_by(COPY_BYTES), self.n_at_once(), |start| {
-            take(start as u64, self.read_plain(start..n_bytes.min(start + COPY_BYTES))?)
+        let n_copied = self.n_copied(n_bytes)?;
+        at_once((0..n_bytes).step_by(n_copied), self.n_at_once(), |start| {
+            take(start as u64, self.read_plain(start..n_bytes.min(start.saturating_add(n_copied)))?)
         })
+    }
+
+    /// The length of a request for so many bytes without checksums: all of them if those of two versions could be mixed.
+    fn n_copied(&self, n_bytes: usize) -> Result<usize, Error> {
+        match n_bytes as u64 {
+            _ if self.identity.is_certain() => Ok(COPY_BYTES),
+            n_bytes if n_bytes > WHOLE_BYTES => Err(self.location.error(RemoteError::Unnamed { n_bytes })),
+            _ => Ok(n_bytes.max(1)),
+        }
     }
 
     /// How many requests for its blocks are sent at a time.
@@ -380,9 +393,11 @@ pub(super) fn read_part(location: &Location, remote: &Remote, bytes: Range<u64>)
     let (object, mut found) = Object::open_at(location, remote, first)?;
     let start = bytes.start as usize;
     let n_bytes = (object.n_bytes().min(bytes.end) as usize).saturating_sub(start);
-    let n_found = found.len();
+    let n_copied = object.n_copied(n_bytes)?;
+    // All of it again if the rest could be of another version.
+    let n_found = if object.identity.is_certain() || found.len() >= n_bytes { found.len() } else { 0 };
     found.resize(n_bytes.max(n_found), 0);
-    let pieces = found[n_found..].chunks_mut(COPY_BYTES).zip((start + n_found..).step_by(COPY_BYTES));
+    let pieces = found[n_found..].chunks_mut(n_copied).zip((start + n_found..).step_by(n_copied));
     at_once(pieces, object.n_at_once(), |(piece, start)| {
         piece.copy_from_slice(&object.read_plain(start..start + piece.len())?);
         Ok(())

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use brisk_loader::{Batching, Hint, Loader, RowBuffers, RowSelection, RowSource as _, row_source_conformance};
 use brisk_table::{
-    CacheFolder, Error, ReadAhead, Remote, RemoteError, RemoteOptions, Retry, Schema, ShardMismatch, ShardSize, ShardedTable,
-    StreamedTable, Table, TableWriter,
+    CacheFolder, Error, ReadAhead, Remote, RemoteError, RemoteFolder, RemoteOptions, Retry, Schema, ShardMismatch, ShardSize,
+    ShardedTable, StreamedTable, Table, TableWriter,
 };
 
 use server::{Fault, Names, Server};
@@ -427,6 +427,32 @@ fn a_table_that_is_replaced_is_an_error() {
     other[at] ^= 1;
     server.put("/t.safetensors", other);
     assert!(matches!(table.verify(), Err(Error::Checksum { .. })));
+}
+
+/// Parts of two versions would make a file that never was.
+#[test]
+fn an_object_without_a_name_is_copied_by_one_request() {
+    let (server, url) = serving_ramp();
+    let folder = tempfile::tempdir().unwrap();
+    let whole = format!("bytes=0-{}", ramp().len() - 1);
+    for names in [Names::None, Names::Time] {
+        server.set_names(names);
+        server.misbehave(|_, _| None);
+        let remote = without_cache();
+        remote.download(&url, folder.path().join("t")).unwrap();
+        assert!(std::fs::read(folder.path().join("t")).unwrap() == *ramp(), "{names:?}");
+        let n_whole = || server.requests().iter().filter(|request| request.headers["range"] == whole).count();
+        assert_eq!((server.requests().len() == 2, n_whole()), (names == Names::None, usize::from(names == Names::None)));
+        server.misbehave(|_, _| None);
+        let read = RemoteFolder::at(&server.url("/"), &remote).unwrap().read("t.safetensors").unwrap();
+        assert!(read.as_ref() == Some(&*ramp()), "{names:?}");
+        assert_eq!(n_whole(), usize::from(names == Names::None), "{names:?}");
+    }
+    let first: &str = "x".repeat(64 << 10).leak();
+    server.misbehave(|_, _| Some(Fault::Status(206, "Content-Range: bytes 0-65535/9999999999\r\n", first)));
+    let error = without_cache().download(&url, folder.path().join("t")).unwrap_err();
+    assert!(error.to_string().contains("ETag") && error.to_string().contains("another program"), "{error}");
+    assert_eq!(reason(error), RemoteError::Unnamed { n_bytes: 9_999_999_999 });
 }
 
 #[test]
