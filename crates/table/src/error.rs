@@ -227,8 +227,8 @@ pub enum Error {
     },
     /// The bytes of a block are not those that were written.
     #[error(
-        "{path}: bytes {start}..{end} have checksum {found:08x}, {expected:08x} was written; the file is damaged, make it again",
-        path = printable(.path)
+        "{path}: bytes {start}..{end} have checksum {found:08x}, {expected:08x} was written; {}",
+        damaged(*.n_reads), path = printable(.path)
     )]
     Checksum {
         /// The table.
@@ -241,6 +241,8 @@ pub enum Error {
         expected: u32,
         /// The checksum of the bytes in the file.
         found: u32,
+        /// How often they were read: from a server, more than once.
+        n_reads: usize,
     },
     /// A table without checksums.
     #[error(
@@ -342,8 +344,8 @@ impl Error {
         match self {
             #[cfg(feature = "remote")]
             Self::Remote { url, reason } => Self::Remote { url: url.clone(), reason: reason.clone() },
-            Self::Checksum { path, start, end, expected, found } => {
-                Self::Checksum { path: path.clone(), start: *start, end: *end, expected: *expected, found: *found }
+            &Self::Checksum { ref path, start, end, expected, found, n_reads } => {
+                Self::Checksum { path: path.clone(), start, end, expected, found, n_reads }
             }
             Self::Io { path, action, cause } => {
                 Self::Io { path: path.clone(), action, cause: io::Error::new(cause.kind(), cause.to_string()) }
@@ -366,6 +368,13 @@ fn hint(error: &io::Error) -> &'static str {
             ", make room or choose another disk"
         }
         _ => "",
+    }
+}
+
+fn damaged(n_reads: usize) -> String {
+    match n_reads {
+        1 => "the file is damaged, make it again".to_owned(),
+        n => format!("the server sent damaged bytes {n} times: check the server and the network, or make the file again"),
     }
 }
 

@@ -311,19 +311,20 @@ impl Object {
             self.sums(data, sums)?;
         }
         let mut block = self.read_plain(range.clone())?;
-        for _ in 1..N_FETCHES {
-            match self.check(data, &range, &block) {
-                Err(Error::Checksum { .. }) => {}
+        for n_reads in 1..N_FETCHES {
+            match self.check(data, &range, &block, n_reads) {
+                Err(Error::Checksum { .. }) => self.session.note_damage(&self.location, n_reads),
                 checked => return checked.map(|()| block),
             }
             // Either may be wrong.
             self.lock_sums().take();
             block = self.request(range.clone())?;
         }
-        self.check(data, &range, &block).map(|()| block)
+        self.check(data, &range, &block, N_FETCHES).map(|()| block)
     }
 
-    fn check(&self, data: &Data, range: &Range<usize>, block: &[u8]) -> Result<(), Error> {
+    /// Compares a block, which was read so often, with its checksums.
+    fn check(&self, data: &Data, range: &Range<usize>, block: &[u8], n_reads: usize) -> Result<(), Error> {
         let Some(sums) = &data.sums else { return Ok(()) };
         let stored = self.sums(data, sums)?;
         let mut start = range.start;
@@ -335,7 +336,7 @@ impl Object {
             let found = checksum(&block[start - range.start..end - range.start]);
             if found != expected {
                 let path = self.path.clone();
-                return Err(Error::Checksum { path, start: start as u64, end: end as u64, expected, found });
+                return Err(Error::Checksum { path, start: start as u64, end: end as u64, expected, found, n_reads });
             }
             start = end;
         }
@@ -350,15 +351,17 @@ impl Object {
         }
         let mut stored = self.read_plain(range.clone())?;
         let found = data.header_crc32;
-        for _ in 1..N_FETCHES {
+        for n_reads in 1..N_FETCHES {
             if sum_at(&stored, 0) == found {
                 break;
             }
+            self.session.note_damage(&self.location, n_reads);
             stored = self.request(range.clone())?;
         }
         let expected = sum_at(&stored, 0);
         if expected != found {
-            return Err(Error::Checksum { path: self.path.clone(), start: 0, end: data.start as u64, expected, found });
+            let (path, end) = (self.path.clone(), data.start as u64);
+            return Err(Error::Checksum { path, start: 0, end, expected, found, n_reads: N_FETCHES });
         }
         Ok(sums.insert(Arc::new(stored)).clone())
     }

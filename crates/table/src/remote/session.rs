@@ -136,7 +136,7 @@ impl Remote {
         Ok(Self { session: Arc::new(session) })
     }
 
-    /// Calls `f` for each request that has failed and will be sent again, before the pause, on the thread that waits for the
+    /// Calls `f` for each request that has failed, or was answered with damaged bytes, and will be sent again, before the pause, on the thread that waits for the
     /// answer: to say why nothing happens. Only the first call of this method sets it, for all clones; it returns whether it was
     /// that.
     ///
@@ -259,13 +259,23 @@ impl Session {
                 self.counts.n_requests.fetch_add(1, Ordering::Relaxed);
                 self.runtime.wait(wait, request()).unwrap_or(Err(Failure::Final(RemoteError::Stopped)))
             },
-            |retry| {
-                if let Some(on_retry) = self.on_retry.get() {
-                    on_retry(retry);
-                }
-            },
+            |retry| self.tell(retry),
             || _ = self.counts.n_retries.fetch_add(1, Ordering::Relaxed),
         )
+    }
+
+    fn tell(&self, retry: &Retry) {
+        if let Some(on_retry) = self.on_retry.get() {
+            on_retry(retry);
+        }
+    }
+
+    /// Counts and reports bytes that are requested again at once, because those that the server sent are damaged.
+    pub(super) fn note_damage(&self, location: &Location, n_reads: usize) {
+        let problem = "the server sent damaged bytes".to_owned();
+        let (elapsed, pause) = (Duration::ZERO, Duration::ZERO);
+        self.tell(&Retry { url: location.shown(), problem, attempts: n_reads as u32, elapsed, pause });
+        self.counts.n_retries.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The store of an object, and the path of the object in it.

@@ -294,6 +294,21 @@ fn a_program_is_told_what_is_tried_again() {
     assert!(told[1].elapsed >= told[0].pause, "{told:?}");
 }
 
+/// The first answer for each range has a wrong byte, but not that with the header.
+#[test]
+fn damaged_blocks_are_counted_and_told() {
+    let (server, url) = serving_ramp();
+    let mut seen = std::collections::BTreeSet::new();
+    server.misbehave(move |request, n| (seen.insert(request.range()) && n > 0).then_some(Fault::WrongByte));
+    let (remote, told) = (without_cache(), Arc::new(Mutex::new(Vec::new())));
+    let tell = told.clone();
+    assert!(remote.on_retry(move |retry: &Retry| tell.lock().unwrap().push(retry.clone())));
+    check_ramp(&Table::open_url(&url, &remote).unwrap(), N_ROWS);
+    let told = told.lock().unwrap();
+    assert!(!told.is_empty() && remote.report().n_retries == told.len() as u64, "{told:?}");
+    assert!(told.iter().all(|retry| retry.url == url && retry.problem.contains("damaged")), "{told:?}");
+}
+
 #[test]
 fn what_does_not_pass_is_an_error() {
     let (server, _) = serving_ramp();
@@ -356,6 +371,7 @@ fn what_does_not_pass_is_an_error() {
     server.misbehave(|request, _| (request.headers["range"] != "bytes=0-65535").then_some(Fault::WrongByte));
     let error = open_error(&server, few());
     assert!(matches!(&error, Error::Checksum { .. }) && error.to_string().contains("t.safetensors"), "{error}");
+    assert!(error.to_string().contains("the server sent damaged bytes 3 times"), "{error}");
 
     server.misbehave(|_, _| None);
     server.remove("/t.safetensors");
