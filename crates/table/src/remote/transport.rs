@@ -25,6 +25,12 @@ const LEAST_BYTES_PER_S: f64 = 1024.0;
 const METADATA_HOSTS: [&str; 5] = ["169.254.169.254", "169.254.170.2", "169.254.170.23", "metadata", "metadata.google.internal"];
 const METADATA_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Errors of S3 that pass although their status is 400, or 403.
+const PASSING: [&str; 4] = ["RequestTimeout:", "Throttling", "RequestThrottled", "RequestLimitExceeded"];
+
+/// In which region a bucket of S3 is.
+const REGION: HeaderName = HeaderName::from_static("x-amz-bucket-region");
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Redirects {
     Followed,
@@ -156,7 +162,22 @@ impl Transport {
             (Some(_), status) if status.is_success() => {
                 return Err(Told::Final(format!("the server answered {status}, expected some bytes of a file")));
             }
-            (_, status) => self.whole(body, if status.is_success() { u64::MAX } else { LONGEST_MESSAGE })?,
+            (_, status) if status.is_success() => self.whole(body, u64::MAX)?,
+            (_, status) => {
+                let body = self.whole(body, LONGEST_MESSAGE)?;
+                let message = said(&String::from_utf8_lossy(&body));
+                if PASSING.iter().any(|code| message.starts_with(code)) {
+                    let what = format!("the server failed, {status}: {message}");
+                    return Err(Told::Transient { what, after: retry_after(&parts.headers) });
+                }
+                let region = header_text(&parts.headers, REGION);
+                // Of which `object_store` passes nothing on.
+                if status.is_redirection() && (region.is_some() || message.starts_with("PermanentRedirect")) {
+                    let region = region.unwrap_or("that of the bucket, or AWS_ENDPOINT to the address of its server");
+                    return Err(Told::Final(format!("the bucket is in another region; set AWS_REGION to {region}")));
+                }
+                body
+            }
         };
         // `object_store` requires it, and an answer in chunks does not have it.
         parts.headers.entry(header::CONTENT_LENGTH).or_insert_with(|| body.len().into());

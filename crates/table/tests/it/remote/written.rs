@@ -213,6 +213,25 @@ fn what_cannot_be_written_is_said_at_once() {
     }
 }
 
+#[test]
+fn errors_of_s3_that_pass_are_tried_again_and_another_region_is_named() {
+    let (server, staging) = (Server::start(), tempfile::tempdir().unwrap());
+    let remote = Remote::new(s3(&server, staging.path())).unwrap();
+    let late = "<Error><Code>RequestTimeout</Code><Message>Your socket connection was not read from.</Message></Error>";
+    server.misbehave(move |_, n| (n % 2 == 0).then_some(Fault::Status(400, "", late)));
+    write(&remote, 1.0, 10, 10).unwrap();
+    server.misbehave(move |_, n| (n % 2 == 0).then_some(Fault::Status(400, "", late)));
+    ShardedTable::open_url(TABLE, &remote).unwrap();
+
+    let moved = "<Error><Code>PermanentRedirect</Code><Message>Use another endpoint.</Message></Error>";
+    for (headers, expected) in [("x-amz-bucket-region: eu-west-3\r\n", "AWS_REGION to eu-west-3"), ("", "AWS_REGION to that of")]
+    {
+        server.misbehave(move |_, _| Some(Fault::Status(301, headers, moved)));
+        let error = ShardedTable::open_url(TABLE, &remote).unwrap_err().to_string();
+        assert!(error.contains("another region") && error.contains(expected), "{error}");
+    }
+}
+
 /// Machines of a cloud find their credentials at an address, which has none here.
 #[test]
 fn missing_credentials_are_said() {
