@@ -21,6 +21,15 @@ pub enum RemoteError {
     /// There is no object of that name.
     #[error("there is no such object; check the URL")]
     NotFound,
+    /// There is no bucket, or container, of that name.
+    #[error(
+        "the server has no bucket {bucket}; create it, or check the URL and the address of the server, which AWS_ENDPOINT or its like sets",
+        bucket = printable(.bucket)
+    )]
+    NoBucket {
+        /// Its name.
+        bucket: String,
+    },
     /// A URL that is not that of a file names a folder, and there is no index in it.
     #[error("there is no such index; a folder of shards has one, and the URL of a single table is that of its file")]
     NoIndex,

@@ -58,6 +58,11 @@ impl Failure {
             cause = found.source();
         }
         Self::Final(match error {
+            object_store::Error::NotFound { .. }
+                if ["NoSuchBucket", "ContainerNotFound"].iter().any(|code| problem.starts_with(code)) =>
+            {
+                RemoteError::NoBucket { bucket: location.host().to_owned() }
+            }
             object_store::Error::NotFound { .. } => RemoteError::NotFound,
             object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
                 RemoteError::Refused { problem, help }

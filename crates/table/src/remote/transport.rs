@@ -18,6 +18,9 @@ use super::options::RemoteOptions;
 /// The longest message of an error that is read.
 const LONGEST_MESSAGE: u64 = 64 << 10;
 
+/// The longest body that is sent without asking the server whether it accepts it.
+const LONGEST_UNASKED: usize = 64 << 10;
+
 /// A server that sends less is one that does not answer.
 const LEAST_BYTES_PER_S: f64 = 1024.0;
 
@@ -137,7 +140,13 @@ impl Transport {
             METADATA_HOSTS.contains(&host.as_str()) || self.metadata.is_some() && authority == self.metadata.as_deref();
         let sent = match request.method() {
             &Method::GET | &Method::HEAD | &Method::DELETE => self.run(request.map(|_| ()), is_metadata),
-            _ => self.run(request, is_metadata),
+            _ => {
+                if request.body().len() > LONGEST_UNASKED {
+                    // A server that refuses a long body says so before it is sent, rather than close the connection.
+                    request.headers_mut().insert(header::EXPECT, HeaderValue::from_static("100-continue"));
+                }
+                self.run(request, is_metadata)
+            }
         };
         let response = match sent {
             Ok(response) if is_metadata && !response.status().is_success() => return Err(Told::NoCredentials { host }),
