@@ -290,7 +290,9 @@ impl Object {
                 Ok(block)
             }
             Claim::Stopped => {
-                self.session.counts.n_stopped.fetch_add(1, Ordering::Relaxed);
+                if !self.wait().is_abandoned() {
+                    self.session.counts.n_stopped.fetch_add(1, Ordering::Relaxed);
+                }
                 Err(self.location.error(RemoteError::Stopped))
             }
             Claim::Fetch(slot) => {

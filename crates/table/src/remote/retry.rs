@@ -1,6 +1,7 @@
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -38,8 +39,12 @@ impl<'s> Wait<'s> {
         Self { abandoned: Some(abandoned), ..self }
     }
 
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.abandoned.is_some_and(|abandoned| abandoned.load(Ordering::Relaxed))
+    }
+
     pub(super) fn is_over(&self) -> bool {
-        if self.abandoned.is_some_and(|abandoned| abandoned.load(Ordering::Relaxed)) {
+        if self.is_abandoned() {
             return true;
         }
         if !self.stop.is_some_and(|stop| stop()) {
@@ -65,7 +70,32 @@ impl<'s> Wait<'s> {
     }
 }
 
-/// A request that has failed and will be sent again: what [`Remote::on_retry`](super::Remote::on_retry) is called with.
+/// How often something of an answer has arrived, to find out that nothing does.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Heard(Arc<AtomicU64>);
+
+impl Heard {
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only servers answer"))]
+    pub(super) fn note(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A function that returns true once, when nothing has arrived for `time`.
+    pub(super) fn silence(&self, time: Duration) -> impl FnMut() -> bool {
+        let (heard, mut n_before, mut since, mut is_told) = (self.clone(), self.0.load(Ordering::Relaxed), Instant::now(), false);
+        move || {
+            let n_now = heard.0.load(Ordering::Relaxed);
+            if n_now != n_before {
+                (n_before, since) = (n_now, Instant::now());
+            }
+            let is_new = !is_told && since.elapsed() >= time;
+            is_told |= is_new;
+            is_new
+        }
+    }
+}
+
+/// A request that has failed and will be sent again, or that has no answer yet: what [`Remote::on_retry`](super::Remote::on_retry) is called with.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retry {
@@ -77,7 +107,7 @@ pub struct Retry {
     pub attempts: u32,
     /// The time since it was first sent.
     pub elapsed: Duration,
-    /// The pause before it is sent again.
+    /// The pause before it is sent again; zero if it is not known yet whether it will be.
     pub pause: Duration,
 }
 

@@ -14,6 +14,7 @@ use ureq::{Agent, Body};
 
 use super::failure::{Told, said};
 use super::options::RemoteOptions;
+use super::retry::Heard;
 
 /// The longest message of an error that is read.
 const LONGEST_MESSAGE: u64 = 64 << 10;
@@ -50,6 +51,7 @@ pub(super) struct Connector {
     user: Option<String>,
     /// The address for credentials, if it is not one of [`METADATA_HOSTS`].
     metadata: Option<String>,
+    heard: Heard,
 }
 
 /// `object_store` requires it.
@@ -60,10 +62,10 @@ impl std::fmt::Debug for Connector {
 }
 
 impl Connector {
-    pub(super) fn new(options: &RemoteOptions, redirects: Redirects, user: Option<String>) -> Self {
+    pub(super) fn new(options: &RemoteOptions, redirects: Redirects, user: Option<String>, heard: Heard) -> Self {
         let metadata = options.settings.iter().find(|(name, _)| name.eq_ignore_ascii_case("aws_metadata_endpoint"));
         let metadata = metadata.and_then(|(_, url)| Some(url::Url::parse(url).ok()?.authority().to_owned()));
-        Self { timeout: options.timeout, n_connections: options.parallel, redirects, user, metadata }
+        Self { timeout: options.timeout, n_connections: options.parallel, redirects, user, metadata, heard }
     }
 }
 
@@ -88,7 +90,8 @@ impl HttpConnector for Connector {
             .new_agent();
         let authorization = self.user.as_ref().map(|user| format!("Basic {}", BASE64_STANDARD.encode(user)));
         let authorization = authorization.and_then(|value| HeaderValue::try_from(value).ok());
-        Ok(HttpClient::new(Transport { agent, timeout: self.timeout, authorization, metadata: self.metadata.clone() }))
+        let (metadata, heard) = (self.metadata.clone(), self.heard.clone());
+        Ok(HttpClient::new(Transport { agent, timeout: self.timeout, authorization, metadata, heard }))
     }
 }
 
@@ -98,6 +101,7 @@ struct Transport {
     timeout: Duration,
     authorization: Option<HeaderValue>,
     metadata: Option<String>,
+    heard: Heard,
 }
 
 impl std::fmt::Debug for Transport {
@@ -154,6 +158,7 @@ impl Transport {
             Err(_) if is_metadata => return Err(Told::NoCredentials { host }),
             Err(error) => return Err(self.told(&error)),
         };
+        self.heard.note();
         let (mut parts, body) = response.into_parts();
         let body = match (range, parts.status) {
             (Some(_), StatusCode::OK) if !parts.headers.contains_key(header::CONTENT_RANGE) => {
@@ -216,7 +221,7 @@ impl Transport {
     }
 
     fn paced<R>(&self, reader: R) -> Paced<R> {
-        Paced { reader, timeout: self.timeout, since: Instant::now(), n_bytes: 0 }
+        Paced { reader, timeout: self.timeout, since: Instant::now(), n_bytes: 0, heard: self.heard.clone() }
     }
 
     fn told(&self, error: &ureq::Error) -> Told {
@@ -250,11 +255,13 @@ struct Paced<R> {
     since: Instant,
     /// What has arrived since then.
     n_bytes: usize,
+    heard: Heard,
 }
 
 impl<R: Read> Read for Paced<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let n_bytes = self.reader.read(out)?;
+        self.heard.note();
         self.n_bytes += n_bytes;
         let elapsed = self.since.elapsed();
         if elapsed >= self.timeout {

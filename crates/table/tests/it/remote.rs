@@ -204,6 +204,20 @@ fn a_few_rows_are_read_without_their_blocks() {
     assert!(server.requests().len() == 3 && report.bytes_from_server < 70_000, "{report:?}");
 }
 
+#[test]
+fn a_silent_server_is_reported_before_its_time_is_over() {
+    let (server, url) = serving_ramp();
+    server.misbehave(|_, _| Some(Fault::Silence));
+    let (timeout, retry_for) = (Duration::from_secs(1), Duration::from_millis(1));
+    let remote = Remote::new(RemoteOptions { timeout, retry_for, ..options(CacheFolder::Off) }).unwrap();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = told.clone();
+    assert!(remote.on_retry(move |retry: &Retry| tell.lock().unwrap().push(retry.clone())));
+    assert!(matches!(reason(Table::open_url(&url, &remote).unwrap_err()), RemoteError::GaveUp { attempts: 1, .. }));
+    let told = told.lock().unwrap();
+    assert!(told.len() == 1 && told[0].attempts == 1 && told[0].problem.contains("not answered for 500ms"), "{told:?}");
+}
+
 /// Every request fails the first time.
 #[test]
 fn what_passes_is_tried_again() {
