@@ -55,7 +55,7 @@ pub enum RemoteError {
         /// How it differs.
         problem: String,
     },
-    /// The server sends nothing by which two versions of the object could be told apart, and the object is too long for one request.
+    /// The server sends nothing by which two versions of the object could be told apart, and it is too long for one request.
     #[error(
         "the server sends neither an ETag nor a time of modification, so that a file that is replaced while it is read could not be noticed, and its {n_bytes} bytes are too many for one request; copy it with another program and use the copy, or a server that sends one of them"
     )]

@@ -32,8 +32,8 @@ pub struct RemoteOptions {
     pub whole_blocks: bool,
     /// The number of requests at a time. 16 by default.
     pub parallel: usize,
-    /// How long a server may take to connect, to send anything at all, or to send less than 1 KiB/s. 30 s by default, and no longer
-    /// than `retry_for` or 1 s.
+    /// How long a server may take to connect, to send anything at all, or to send less than 1 KiB/s. 30 s by default, and at
+    /// most `retry_for`, or 1 s if that is longer.
     pub timeout: Duration,
     /// How long a request is repeated, as often as there is time for, before its failure is an error. 2 minutes by default.
     pub retry_for: Duration,

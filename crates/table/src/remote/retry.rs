@@ -95,7 +95,8 @@ impl Heard {
     }
 }
 
-/// A request that has failed and will be sent again, or that has no answer yet: what [`Remote::on_retry`](super::Remote::on_retry) is called with.
+/// A request that has failed and will be sent again, or that has no answer yet: what
+/// [`Remote::on_retry`](super::Remote::on_retry) is called with.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retry {

@@ -141,10 +141,10 @@ impl Remote {
         Ok(Self { session: Arc::new(session) })
     }
 
-    /// Calls `f` for each request that has failed, or was answered with damaged bytes, and will be sent again, before the pause, on the thread that waits for the
-    /// answer: to say why nothing happens; and for each request to read when nothing has arrived from any server for 3 s, or half of
-    /// the [timeout](RemoteOptions::timeout) if that is less. Only the first call of this method sets it, for all clones; it returns whether it was
-    /// that.
+    /// Calls `f` for each request that has failed, or was answered with damaged bytes, and will be sent again, before the
+    /// pause; and for each request to read when nothing has arrived from any server for 3 s, or half of the
+    /// [timeout](RemoteOptions::timeout) if that is less. It runs on the thread that waits for the answer: to say why nothing
+    /// happens. Only the first call of this method sets it, for all clones; it returns whether it was that.
     ///
     /// # Examples
     /// ```
