@@ -53,8 +53,9 @@ fn run(mut options: Options, given: &[Given]) -> Result<ExitCode> {
             let settings = options.import_options(given);
             let source = LocalFile::of(&options.source)?;
             files::check(&options, &settings, source.path())?;
+            let report = import(source.path(), &dest, &settings, &stop)?;
             let n_bytes = bytes_of(source.path())?;
-            import(source.path(), &dest, &settings, &stop)?.map(|report| (report, n_bytes))
+            report.map(|report| (report, n_bytes))
         }
     };
     let Some((report, n_source_bytes)) = imported else {

@@ -302,8 +302,7 @@ fn remote(used: Use) -> Result<&'static Remote> {
     }
     let retries = RETRY_SECONDS.get().map(|&seconds| {
         let retry_for = Duration::from_secs(seconds);
-        // The time is the limit, not the number of attempts.
-        RemoteOptions { retry_for, attempts: u32::MAX, ..RemoteOptions::default() }
+        RemoteOptions { retry_for, ..RemoteOptions::default() }
     });
     let retries = retries.unwrap_or_default();
     let (cache, cache_bytes) = CACHE.get().cloned().unwrap_or_default();

@@ -227,8 +227,8 @@ pub enum Error {
     },
     /// The bytes of a block are not those that were written.
     #[error(
-        "{path}: bytes {start}..{end} have checksum {found:08x}, {expected:08x} was written; the file is damaged, make it again",
-        path = printable(.path)
+        "{path}: bytes {start}..{end} have checksum {found:08x}, {expected:08x} was written; {}",
+        damaged(*.n_reads), path = printable(.path)
     )]
     Checksum {
         /// The table.
@@ -241,6 +241,8 @@ pub enum Error {
         expected: u32,
         /// The checksum of the bytes in the file.
         found: u32,
+        /// How often they were read: from a server, more than once.
+        n_reads: usize,
     },
     /// A table without checksums.
     #[error(
@@ -337,6 +339,21 @@ impl Error {
         move |cause| Self::Write { path: path.to_owned(), written_bytes: 0, cause }
     }
 
+    /// The same error, for another thread that needs the same bytes.
+    pub(crate) fn again(&self) -> Self {
+        match self {
+            #[cfg(feature = "remote")]
+            Self::Remote { url, reason } => Self::Remote { url: url.clone(), reason: reason.clone() },
+            &Self::Checksum { ref path, start, end, expected, found, n_reads } => {
+                Self::Checksum { path: path.clone(), start, end, expected, found, n_reads }
+            }
+            Self::Io { path, action, cause } => {
+                Self::Io { path: path.clone(), action, cause: io::Error::new(cause.kind(), cause.to_string()) }
+            }
+            error => Self::Io { path: "a table".into(), action: "read", cause: io::Error::other(error.to_string()) },
+        }
+    }
+
     pub(crate) fn from_publishing(error: PublishError, path: PathBuf, written_bytes: u64) -> Self {
         match error {
             PublishError::Kept { kept, cause, .. } => Self::NotReplaced { path, kept, cause },
@@ -351,6 +368,13 @@ fn hint(error: &io::Error) -> &'static str {
             ", make room or choose another disk"
         }
         _ => "",
+    }
+}
+
+fn damaged(n_reads: usize) -> String {
+    match n_reads {
+        1 => "the file is damaged, make it again".to_owned(),
+        n => format!("the server sent damaged bytes {n} times: check the server and the network, or make the file again"),
     }
 }
 

@@ -78,7 +78,7 @@ impl<S: RowStore + ReadBytes> Run<'_, S> {
         let found = checksum(self.store.read_bytes(block.clone(), scratch)?);
         if found != expected {
             let path = self.store.path().to_owned();
-            return Err(Error::Checksum { path, start: block.start as u64, end: block.end as u64, expected, found });
+            return Err(Error::Checksum { path, start: block.start as u64, end: block.end as u64, expected, found, n_reads: 1 });
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use {
 #[group(skip)]
 pub struct ServerOption {
     /// For how long a request to a server is sent again if there is no answer, or an error that may pass
-    /// [default: 8 times within 120 s]
+    /// [default: 120]
     #[cfg(feature = "remote")]
     #[arg(long, value_name = "SECONDS", help_heading = "Running", allow_negative_numbers = true,
         value_parser = whole::<u64>(0..=MAX_COUNT))]

@@ -23,7 +23,6 @@ use crate::server::{Fault, Request, Server};
 fn remote() -> Remote {
     let options = RemoteOptions {
         cache: CacheFolder::Off,
-        attempts: 4,
         first_pause: Duration::from_millis(1),
         timeout: Duration::from_secs(5),
         retry_for: Duration::from_secs(10),

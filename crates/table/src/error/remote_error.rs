@@ -21,6 +21,15 @@ pub enum RemoteError {
     /// There is no object of that name.
     #[error("there is no such object; check the URL")]
     NotFound,
+    /// There is no bucket, or container, of that name.
+    #[error(
+        "the server has no bucket {bucket}; create it, or check the URL and the address of the server, which AWS_ENDPOINT or its like sets",
+        bucket = printable(.bucket)
+    )]
+    NoBucket {
+        /// Its name.
+        bucket: String,
+    },
     /// A URL that is not that of a file names a folder, and there is no index in it.
     #[error("there is no such index; a folder of shards has one, and the URL of a single table is that of its file")]
     NoIndex,
@@ -46,10 +55,18 @@ pub enum RemoteError {
         /// How it differs.
         problem: String,
     },
+    /// The server sends nothing by which two versions of the object could be told apart, and it is too long for one request.
+    #[error(
+        "the server sends neither an ETag nor a time of modification, so that a file that is replaced while it is read could not be noticed, and its {n_bytes} bytes are too many for one request; copy it with another program and use the copy, or a server that sends one of them"
+    )]
+    Unnamed {
+        /// The length of the object.
+        n_bytes: u64,
+    },
     /// The server sends the whole object when it is asked for a part.
     #[error("the server does not serve ranges of bytes; download the table and open the file, or use a server that does")]
     NoRanges,
-    /// All attempts failed.
+    /// All attempts failed for as long as [`RemoteOptions::retry_for`](crate::RemoteOptions::retry_for) allows.
     #[error(
         "gave up after {attempts} attempts in {seconds} s; the last: {last}; check the server and the network, or allow more by {more}",
         last = printable(.last), more = printable(.more)

@@ -14,7 +14,9 @@ use crate::error::{Error, RemoteError};
 
 impl Remote {
     /// Copies an object, which need not be a table, to a file, which appears once all of it was read. Several requests are sent
-    /// at a time. The cache is not used, and the bytes are not checked: [`Table::verify`](crate::Table::verify) checks a table.
+    /// at a time, but only one, into memory, if the server sends neither an ETag nor a time of modification, so that versions of
+    /// the object could be mixed; then it may have up to 1 GiB. The cache is not used, and the bytes are not checked:
+    /// [`Table::verify`](crate::Table::verify) checks a table.
     ///
     /// # Errors
     /// [`Error::Remote`] if the object cannot be read or is replaced meanwhile; [`Error::Write`] if the file cannot be written.

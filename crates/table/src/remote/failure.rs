@@ -58,6 +58,11 @@ impl Failure {
             cause = found.source();
         }
         Self::Final(match error {
+            object_store::Error::NotFound { .. }
+                if ["NoSuchBucket", "ContainerNotFound"].iter().any(|code| problem.starts_with(code)) =>
+            {
+                RemoteError::NoBucket { bucket: location.host().to_owned() }
+            }
             object_store::Error::NotFound { .. } => RemoteError::NotFound,
             object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
                 RemoteError::Refused { problem, help }
@@ -66,7 +71,7 @@ impl Failure {
                 RemoteError::Changed { problem: "the server has another version".to_owned() }
             }
             // Amazon S3 answers these with 400.
-            _ if ["ExpiredToken", "InvalidToken", "AuthorizationHeaderMalformed", CLOCK]
+            _ if ["ExpiredToken", "TokenRefreshRequired", "InvalidToken", "AuthorizationHeaderMalformed", CLOCK]
                 .iter()
                 .any(|code| problem.starts_with(code)) =>
             {
@@ -84,7 +89,7 @@ const CLOCK: &str = "RequestTimeTooSkewed";
 fn help(problem: &str, location: &Location) -> &'static str {
     if problem.starts_with(CLOCK) {
         "set the clock of this machine, which differs from that of the server"
-    } else if problem.starts_with("ExpiredToken") {
+    } else if ["ExpiredToken", "TokenRefreshRequired"].iter().any(|code| problem.starts_with(code)) {
         "get new credentials, which replace AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, and start again; a training run resumes from its last checkpoint"
     } else {
         location.scheme.help()
@@ -139,11 +144,13 @@ mod tests {
                 problem.starts_with("RequestTimeTooSkewed") && help.contains("clock") && !help.contains("KEY"),
                 "{problem}; {help}"
             );
-            let (problem, help) = refused("ExpiredToken", is_denied);
-            assert!(
-                problem.starts_with("ExpiredToken") && help.contains("AWS_SESSION_TOKEN") && help.contains("resumes"),
-                "{problem}; {help}"
-            );
+            for code in ["ExpiredToken", "TokenRefreshRequired"] {
+                let (problem, help) = refused(code, is_denied);
+                assert!(
+                    problem.starts_with(code) && help.contains("AWS_SESSION_TOKEN") && help.contains("resumes"),
+                    "{problem}; {help}"
+                );
+            }
         }
         let (_, help) = refused("AccessDenied", true);
         assert!(help.contains("permissions"), "that of the scheme: {help}");

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use super::cache::{Claim, Key};
 use super::failure::Failure;
 use super::identity::Identity;
 use super::location::Location;
-use super::retry::Ended;
+use super::retry::{Ended, Wait};
 use super::session::{Remote, Session};
 use super::store::Store;
 use crate::checksum::{BLOCK_BYTES, checksum};
@@ -28,6 +28,9 @@ pub(crate) const FETCH_BYTES: usize = BLOCK_BYTES;
 
 /// The length of a request for an object that is copied as a whole.
 const COPY_BYTES: usize = 4 << 20;
+
+/// The longest object that is read by one request, into memory, because its versions could be mixed.
+const WHOLE_BYTES: u64 = 1 << 30;
 
 /// How long a block in the cache is not marked as used again, since marking it costs a tenth of reading it.
 const MARKED_FOR: Duration = Duration::from_secs(10);
@@ -52,6 +55,7 @@ pub(crate) struct Object {
     sums: Mutex<Option<Arc<Vec<u8>>>>,
     /// Blocks that were in the cache as they should be, and when they were last marked as used.
     checked: Mutex<HashMap<usize, Instant>>,
+    is_abandoned: AtomicBool,
 }
 
 /// Without its bytes.
@@ -82,11 +86,13 @@ impl Object {
     fn open_at(location: &Location, remote: &Remote, bytes: Range<u64>) -> Result<(Self, Vec<u8>), Error> {
         let session = &remote.session;
         let (store, object) = session.store_of(location)?;
+        let wait = session.wait();
         let request = || get(&store, &object, location, bytes.clone(), None);
-        let (found, identity) = match session.send_unless_stopped(location, request) {
+        let (found, identity) = match session.send_unless_stopped(&wait, location, request) {
             // There is no such range in an object that is shorter, or empty.
             Err(Ended::BeyondEnd) => {
-                session.send_unless_stopped(location, || head(&store, &object, location)).map(|identity| (Vec::new(), identity))
+                let request = || head(&store, &object, location);
+                session.send_unless_stopped(&wait, location, request).map(|identity| (Vec::new(), identity))
             }
             got => got,
         }
@@ -114,6 +120,7 @@ impl Object {
             data: OnceLock::new(),
             sums: Mutex::new(None),
             checked: Mutex::default(),
+            is_abandoned: AtomicBool::new(false),
         };
         Ok((object, found))
     }
@@ -144,6 +151,15 @@ impl Object {
         self.request(bytes)
     }
 
+    /// Ends what still waits for the server, whose answers are no longer needed.
+    pub(crate) fn abandon(&self) {
+        self.is_abandoned.store(true, Ordering::Relaxed);
+    }
+
+    fn wait(&self) -> Wait<'_> {
+        self.session.wait().unless(&self.is_abandoned)
+    }
+
     fn request(&self, bytes: Range<usize>) -> Result<Vec<u8>, Error> {
         if bytes.is_empty() {
             return Ok(Vec::new());
@@ -151,7 +167,7 @@ impl Object {
         let tag = self.identity.strong_tag();
         let range = bytes.start as u64..bytes.end as u64;
         let request = || get(&self.store, &self.object, &self.location, range.clone(), tag.clone());
-        let sent = self.session.send_unless_stopped(&self.location, request);
+        let sent = self.session.send_unless_stopped(&self.wait(), &self.location, request);
         let (got, identity) = sent.map_err(|ended| ended.error(&self.location))?;
         self.session.counts.bytes_from_server.fetch_add(got.len() as u64, Ordering::Relaxed);
         if let Some(problem) = self.identity.difference(&identity) {
@@ -212,9 +228,19 @@ impl Object {
     /// Reads all bytes directly and passes them to `take` in pieces, with the position of each; in any order.
     pub(super) fn read_pieces(&self, take: impl Fn(u64, Vec<u8>) -> Result<(), Error> + Sync) -> Result<(), Error> {
         let n_bytes = self.n_bytes() as usize;
-        at_once((0..n_bytes).step_by(COPY_BYTES), self.n_at_once(), |start| {
-            take(start as u64, self.read_plain(start..n_bytes.min(start + COPY_BYTES))?)
+        let n_copied = self.n_copied(n_bytes)?;
+        at_once((0..n_bytes).step_by(n_copied), self.n_at_once(), |start| {
+            take(start as u64, self.read_plain(start..n_bytes.min(start.saturating_add(n_copied)))?)
         })
+    }
+
+    /// The length of a request for so many bytes without checksums: all of them if those of two versions could be mixed.
+    fn n_copied(&self, n_bytes: usize) -> Result<usize, Error> {
+        match n_bytes as u64 {
+            _ if self.identity.is_certain() => Ok(COPY_BYTES),
+            n_bytes if n_bytes > WHOLE_BYTES => Err(self.location.error(RemoteError::Unnamed { n_bytes })),
+            _ => Ok(n_bytes.max(1)),
+        }
     }
 
     /// How many requests for its blocks are sent at a time.
@@ -257,14 +283,16 @@ impl Object {
         let range = self.block_range(data, number);
         let (Some(cache), Some(key)) = (&self.session.cache, &self.key) else { return self.fetch(data, range) };
         let patience = self.session.options.timeout;
-        match cache.claim(key, number as u64, range.len(), patience, &self.session.wait()) {
+        match cache.claim(key, number as u64, range.len(), patience, &self.wait()) {
             Claim::Found(block) => {
                 self.session.counts.bytes_from_cache.fetch_add(block.len() as u64, Ordering::Relaxed);
                 self.set_checked(number);
                 Ok(block)
             }
             Claim::Stopped => {
-                self.session.counts.n_stopped.fetch_add(1, Ordering::Relaxed);
+                if !self.wait().is_abandoned() {
+                    self.session.counts.n_stopped.fetch_add(1, Ordering::Relaxed);
+                }
                 Err(self.location.error(RemoteError::Stopped))
             }
             Claim::Fetch(slot) => {
@@ -285,19 +313,20 @@ impl Object {
             self.sums(data, sums)?;
         }
         let mut block = self.read_plain(range.clone())?;
-        for _ in 1..N_FETCHES {
-            match self.check(data, &range, &block) {
-                Err(Error::Checksum { .. }) => {}
+        for n_reads in 1..N_FETCHES {
+            match self.check(data, &range, &block, n_reads) {
+                Err(Error::Checksum { .. }) => self.session.note_damage(&self.location, n_reads),
                 checked => return checked.map(|()| block),
             }
             // Either may be wrong.
             self.lock_sums().take();
             block = self.request(range.clone())?;
         }
-        self.check(data, &range, &block).map(|()| block)
+        self.check(data, &range, &block, N_FETCHES).map(|()| block)
     }
 
-    fn check(&self, data: &Data, range: &Range<usize>, block: &[u8]) -> Result<(), Error> {
+    /// Compares a block, which was read so often, with its checksums.
+    fn check(&self, data: &Data, range: &Range<usize>, block: &[u8], n_reads: usize) -> Result<(), Error> {
         let Some(sums) = &data.sums else { return Ok(()) };
         let stored = self.sums(data, sums)?;
         let mut start = range.start;
@@ -309,7 +338,7 @@ impl Object {
             let found = checksum(&block[start - range.start..end - range.start]);
             if found != expected {
                 let path = self.path.clone();
-                return Err(Error::Checksum { path, start: start as u64, end: end as u64, expected, found });
+                return Err(Error::Checksum { path, start: start as u64, end: end as u64, expected, found, n_reads });
             }
             start = end;
         }
@@ -324,15 +353,17 @@ impl Object {
         }
         let mut stored = self.read_plain(range.clone())?;
         let found = data.header_crc32;
-        for _ in 1..N_FETCHES {
+        for n_reads in 1..N_FETCHES {
             if sum_at(&stored, 0) == found {
                 break;
             }
+            self.session.note_damage(&self.location, n_reads);
             stored = self.request(range.clone())?;
         }
         let expected = sum_at(&stored, 0);
         if expected != found {
-            return Err(Error::Checksum { path: self.path.clone(), start: 0, end: data.start as u64, expected, found });
+            let (path, end) = (self.path.clone(), data.start as u64);
+            return Err(Error::Checksum { path, start: 0, end, expected, found, n_reads: N_FETCHES });
         }
         Ok(sums.insert(Arc::new(stored)).clone())
     }
@@ -367,9 +398,11 @@ pub(super) fn read_part(location: &Location, remote: &Remote, bytes: Range<u64>)
     let (object, mut found) = Object::open_at(location, remote, first)?;
     let start = bytes.start as usize;
     let n_bytes = (object.n_bytes().min(bytes.end) as usize).saturating_sub(start);
-    let n_found = found.len();
+    let n_copied = object.n_copied(n_bytes)?;
+    // All of it again if the rest could be of another version.
+    let n_found = if object.identity.is_certain() || found.len() >= n_bytes { found.len() } else { 0 };
     found.resize(n_bytes.max(n_found), 0);
-    let pieces = found[n_found..].chunks_mut(COPY_BYTES).zip((start + n_found..).step_by(COPY_BYTES));
+    let pieces = found[n_found..].chunks_mut(n_copied).zip((start + n_found..).step_by(n_copied));
     at_once(pieces, object.n_at_once(), |(piece, start)| {
         piece.copy_from_slice(&object.read_plain(start..start + piece.len())?);
         Ok(())

@@ -32,16 +32,15 @@ pub struct RemoteOptions {
     pub whole_blocks: bool,
     /// The number of requests at a time. 16 by default.
     pub parallel: usize,
-    /// How long a server may take to connect, to send anything at all, or to send less than 1 KiB/s. 30 s by default.
+    /// How long a server may take to connect, to send anything at all, or to send less than 1 KiB/s. 30 s by default, and at
+    /// most `retry_for`, or 1 s if that is longer.
     pub timeout: Duration,
-    /// How often a request is sent before its failure is an error. 8 by default.
-    pub attempts: u32,
-    /// How long a request is repeated before its failure is an error. 2 minutes by default.
+    /// How long a request is repeated, as often as there is time for, before its failure is an error. 2 minutes by default.
     pub retry_for: Duration,
     /// The pause before a request is repeated the first time. It doubles each time, up to 10 s, and each pause is shortened at
     /// random by up to half of it. 100 ms by default.
     pub first_pause: Duration,
-    /// What the error of a request that has used up its attempts names as the way to allow more: the option of a program, such as
+    /// What the error of a request that was repeated for so long names as the way to allow more: the option of a program, such as
     /// `` `--retry-seconds` ``. `` `RemoteOptions` `` by default.
     pub more_retries: String,
     /// The folder in which [`ShardedWriter::create_url`](crate::ShardedWriter::create_url) writes a shard, and
@@ -61,7 +60,6 @@ impl Default for RemoteOptions {
             whole_blocks: true,
             parallel: 16,
             timeout: Duration::from_secs(30),
-            attempts: 8,
             retry_for: Duration::from_secs(120),
             first_pause: Duration::from_millis(100),
             more_retries: "`RemoteOptions`".to_owned(),

@@ -114,11 +114,7 @@ impl Drop for Fetching<'_> {
 fn again(result: &Result<Arc<Vec<u8>>, Error>) -> Result<Arc<Vec<u8>>, Error> {
     match result {
         Ok(block) => Ok(block.clone()),
-        Err(Error::Remote { url, reason }) => Err(Error::Remote { url: url.clone(), reason: reason.clone() }),
-        Err(Error::Checksum { path, start, end, expected, found }) => {
-            Err(Error::Checksum { path: path.clone(), start: *start, end: *end, expected: *expected, found: *found })
-        }
-        Err(_) => Err(interrupted()),
+        Err(error) => Err(error.again()),
     }
 }
 

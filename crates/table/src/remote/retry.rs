@@ -1,5 +1,7 @@
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,6 +23,8 @@ pub(super) type Stop = dyn Fn() -> bool + Send + Sync;
 #[derive(Default)]
 pub(super) struct Wait<'s> {
     stop: Option<&'s Stop>,
+    /// Set once the answer is not needed.
+    abandoned: Option<&'s AtomicBool>,
     since: Cell<Option<Instant>>,
 }
 
@@ -30,7 +34,19 @@ impl<'s> Wait<'s> {
         Self { stop: Some(stop), ..Self::default() }
     }
 
+    /// The same one, which also ends once `abandoned` is set.
+    pub(super) fn unless(self, abandoned: &'s AtomicBool) -> Self {
+        Self { abandoned: Some(abandoned), ..self }
+    }
+
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.abandoned.is_some_and(|abandoned| abandoned.load(Ordering::Relaxed))
+    }
+
     pub(super) fn is_over(&self) -> bool {
+        if self.is_abandoned() {
+            return true;
+        }
         if !self.stop.is_some_and(|stop| stop()) {
             self.since.set(None);
             return false;
@@ -54,7 +70,33 @@ impl<'s> Wait<'s> {
     }
 }
 
-/// A request that has failed and will be sent again: what [`Remote::on_retry`](super::Remote::on_retry) is called with.
+/// How often something of an answer has arrived, to find out that nothing does.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Heard(Arc<AtomicU64>);
+
+impl Heard {
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only servers answer"))]
+    pub(super) fn note(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A function that returns true once, when nothing has arrived for `time`.
+    pub(super) fn silence(&self, time: Duration) -> impl FnMut() -> bool {
+        let (heard, mut n_before, mut since, mut is_told) = (self.clone(), self.0.load(Ordering::Relaxed), Instant::now(), false);
+        move || {
+            let n_now = heard.0.load(Ordering::Relaxed);
+            if n_now != n_before {
+                (n_before, since) = (n_now, Instant::now());
+            }
+            let is_new = !is_told && since.elapsed() >= time;
+            is_told |= is_new;
+            is_new
+        }
+    }
+}
+
+/// A request that has failed and will be sent again, or that has no answer yet: what
+/// [`Remote::on_retry`](super::Remote::on_retry) is called with.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retry {
@@ -66,7 +108,7 @@ pub struct Retry {
     pub attempts: u32,
     /// The time since it was first sent.
     pub elapsed: Duration,
-    /// The pause before it is sent again.
+    /// The pause before it is sent again; zero if it is not known yet whether it will be.
     pub pause: Duration,
 }
 
@@ -86,7 +128,7 @@ impl Ended {
     }
 }
 
-/// Sends a request until it succeeds, fails for good or the budget is spent: exponential back-off with jitter, or the pause that
+/// Sends a request until it succeeds, fails for good or the time is over: exponential back-off with jitter, or the pause that
 /// the server asks for. `failed` is called before each pause, and `repeated` after it.
 pub(super) fn retrying<T>(
     options: &RemoteOptions,
@@ -107,7 +149,7 @@ pub(super) fn retrying<T>(
             Err(Failure::Transient { what, after }) => (what, after),
         };
         let pause = pause(options.first_pause, attempts).max(after.unwrap_or_default());
-        if attempts >= options.attempts || start.elapsed() + pause > options.retry_for {
+        if start.elapsed() + pause > options.retry_for {
             let seconds = start.elapsed().as_secs_f64().round() as u64;
             return Err(Ended::Error(RemoteError::GaveUp { attempts, seconds, last, more: options.more_retries.clone() }));
         }
@@ -132,10 +174,6 @@ mod tests {
 
     use super::*;
 
-    fn options(attempts: u32, retry_for: Duration) -> RemoteOptions {
-        RemoteOptions { attempts, retry_for, first_pause: Duration::from_micros(10), ..RemoteOptions::default() }
-    }
-
     #[test]
     fn pauses_double_up_to_the_longest() {
         for (attempts, longest_ms) in [(1, 100), (2, 200), (5, 1600), (40, 10_000)] {
@@ -147,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_ends_it() {
+    fn the_time_ends_it() {
         let n_sent = Cell::new(0);
         let fails = |after| {
             n_sent.set(n_sent.get() + 1);
@@ -156,14 +194,20 @@ mod tests {
         let location = Location::parse("file:///b/x").expect("it is a URL");
         let seen = RefCell::new(Vec::new());
         let failed = |retry: &Retry| seen.borrow_mut().push((retry.url.clone(), retry.problem.clone(), retry.attempts));
-        let ended = retrying(&options(4, Duration::from_secs(9)), &location, &Wait::default(), || fails(None), failed, || ());
-        assert!(matches!(ended, Err(Ended::Error(RemoteError::GaveUp { attempts: 4, .. }))), "{ended:?}");
-        assert_eq!(n_sent.get(), 4);
-        let expected = [1, 2, 3].map(|attempts| ("file:///b/x".to_owned(), "503".to_owned(), attempts));
-        assert_eq!(*seen.borrow(), expected, "the last failure is the error");
+        let options = RemoteOptions {
+            retry_for: Duration::from_millis(300),
+            first_pause: Duration::from_micros(10),
+            ..RemoteOptions::default()
+        };
+        let ended = retrying(&options, &location, &Wait::default(), || fails(None), failed, || ());
+        let Err(Ended::Error(RemoteError::GaveUp { attempts, .. })) = ended else { panic!("{ended:?}") };
+        // The pauses are at most 10 µs, 20 µs, ..., of which the first 14 take 164 ms.
+        assert!(attempts > 8 && attempts == n_sent.get(), "{attempts}");
+        let expected = (1..attempts).map(|attempts| ("file:///b/x".to_owned(), "503".to_owned(), attempts));
+        assert!(seen.borrow().iter().cloned().eq(expected), "the last failure is the error");
         // The server asks for a longer pause than there is time for.
         let late = || fails(Some(Duration::from_secs(10)));
-        let (options, sent_again) = (options(4, Duration::from_secs(9)), |_: &Retry| unreachable!("it is not sent again"));
+        let sent_again = |_: &Retry| unreachable!("it is not sent again");
         let ended = retrying(&options, &location, &Wait::default(), late, sent_again, || ());
         assert!(matches!(ended, Err(Ended::Error(RemoteError::GaveUp { attempts: 1, .. }))), "{ended:?}");
     }

@@ -28,8 +28,13 @@ impl Runtime {
         Ok(Self { handle, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Waits for the result of a future; `None` if the wait is over before.
-    pub(super) fn wait<T: Send + 'static>(&self, wait: &Wait<'_>, future: impl Future<Output = T> + Send + 'static) -> Option<T> {
+    /// Waits for the result of a future, and calls `meanwhile` about ten times a second; `None` if the wait is over before.
+    pub(super) fn wait<T: Send + 'static>(
+        &self,
+        wait: &Wait<'_>,
+        future: impl Future<Output = T> + Send + 'static,
+        mut meanwhile: impl FnMut(),
+    ) -> Option<T> {
         let (sender, receiver) = mpsc::sync_channel(1);
         let request = self.handle.spawn(async move { _ = sender.send(future.await) });
         loop {
@@ -39,7 +44,7 @@ impl Runtime {
                     request.abort();
                     return None;
                 }
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => meanwhile(),
                 Err(RecvTimeoutError::Disconnected) => {
                     unreachable!("the runtime lives as long as this value, and requests do not panic")
                 }

@@ -2,6 +2,7 @@ use std::env;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use object_store::path::Path;
 
@@ -11,7 +12,7 @@ use super::location::Location;
 use super::options::{CacheFolder, RemoteOptions};
 use super::permits::Permits;
 use super::recent::Recent;
-use super::retry::{Ended, Retry, Stop, Wait, retrying};
+use super::retry::{Ended, Heard, Retry, Stop, Wait, retrying};
 use super::runtime::Runtime;
 use super::store::{Store, Stores};
 use crate::error::{Error, RemoteError};
@@ -69,12 +70,16 @@ pub(super) struct Session {
     pub(super) runtime: Runtime,
     pub(super) permits: Permits,
     pub(super) stores: Mutex<Stores>,
+    heard: Heard,
     pub(super) counts: Counts,
     on_retry: OnceLock<OnRetry>,
     stop: OnceLock<Box<Stop>>,
 }
 
 type OnRetry = Box<dyn Fn(&Retry) + Send + Sync>;
+
+/// How long servers may be silent before a program hears of it.
+const SILENCE: Duration = Duration::from_secs(3);
 
 /// Without the closure.
 impl std::fmt::Debug for Session {
@@ -99,8 +104,9 @@ impl Remote {
     /// # Errors
     /// [`Error::Io`] or [`Error::Cache`] if the folder named in the options is something other than a cache of this version;
     /// [`Error::Remote`] if an option is zero that may not be.
-    pub fn new(options: RemoteOptions) -> Result<Self, Error> {
+    pub fn new(mut options: RemoteOptions) -> Result<Self, Error> {
         check(&options)?;
+        options.timeout = options.timeout.min(options.retry_for.max(Duration::from_secs(1)));
         let open = |folder| Cache::open(folder, options.cache_bytes).map(Some);
         let (cache, problem) = match (&options.cache, CacheFolder::of_user()) {
             (CacheFolder::Off, _) => (None, None),
@@ -126,6 +132,7 @@ impl Remote {
             runtime,
             permits: Permits::new(options.parallel),
             stores: Mutex::default(),
+            heard: Heard::default(),
             counts: Counts::default(),
             on_retry: OnceLock::new(),
             stop: OnceLock::new(),
@@ -134,9 +141,10 @@ impl Remote {
         Ok(Self { session: Arc::new(session) })
     }
 
-    /// Calls `f` for each request that has failed and will be sent again, before the pause, on the thread that waits for the
-    /// answer: to say why nothing happens. Only the first call of this method sets it, for all clones; it returns whether it was
-    /// that.
+    /// Calls `f` for each request that has failed, or was answered with damaged bytes, and will be sent again, before the
+    /// pause; and for each request to read when nothing has arrived from any server for 3 s, or half of the
+    /// [timeout](RemoteOptions::timeout) if that is less. It runs on the thread that waits for the answer: to say why nothing
+    /// happens. Only the first call of this method sets it, for all clones; it returns whether it was that.
     ///
     /// # Examples
     /// ```
@@ -216,17 +224,28 @@ impl Session {
         T: Send + 'static,
         F: Future<Output = Result<T, Failure>> + Send + 'static,
     {
-        self.send_while(&Wait::default(), location, request)
+        self.send_while(&Wait::default(), location, request, |_, _| ())
     }
 
-    /// The same, unless the program is to stop.
-    pub(super) fn send_unless_stopped<T, F>(&self, location: &Location, request: impl FnMut() -> F) -> Result<T, Ended>
+    /// The same, unless the program is to stop: see [`wait`](Self::wait).
+    pub(super) fn send_unless_stopped<T, F>(
+        &self,
+        wait: &Wait<'_>,
+        location: &Location,
+        request: impl FnMut() -> F,
+    ) -> Result<T, Ended>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, Failure>> + Send + 'static,
     {
-        let sent = self.send_while(&self.wait(), location, request);
-        if matches!(sent, Err(Ended::Error(RemoteError::Stopped))) {
+        let start = Instant::now();
+        let tell = |attempts, after: Duration| {
+            let problem = format!("the server has not answered for {after:?}");
+            let (url, elapsed, pause) = (location.shown(), start.elapsed(), Duration::ZERO);
+            self.tell(&Retry { url, problem, attempts, elapsed, pause });
+        };
+        let sent = self.send_while(wait, location, request, tell);
+        if matches!(sent, Err(Ended::Error(RemoteError::Stopped))) && !wait.is_abandoned() {
             self.counts.n_stopped.fetch_add(1, Ordering::Relaxed);
         }
         sent
@@ -237,11 +256,19 @@ impl Session {
         self.stop.get().map_or_else(Wait::default, |stop| Wait::until(stop))
     }
 
-    fn send_while<T, F>(&self, wait: &Wait<'_>, location: &Location, mut request: impl FnMut() -> F) -> Result<T, Ended>
+    /// `unheard` is called with the number of attempts when nothing has arrived from any server for this time.
+    fn send_while<T, F>(
+        &self,
+        wait: &Wait<'_>,
+        location: &Location,
+        mut request: impl FnMut() -> F,
+        unheard: impl Fn(u32, Duration),
+    ) -> Result<T, Ended>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, Failure>> + Send + 'static,
     {
+        let (mut attempts, after) = (0, SILENCE.min(self.options.timeout / 2));
         retrying(
             &self.options,
             location,
@@ -250,15 +277,32 @@ impl Session {
                 // Not during pauses, in which others can send theirs.
                 let _permit = self.permits.take();
                 self.counts.n_requests.fetch_add(1, Ordering::Relaxed);
-                self.runtime.wait(wait, request()).unwrap_or(Err(Failure::Final(RemoteError::Stopped)))
+                attempts += 1;
+                let mut is_silent = self.heard.silence(after);
+                let meanwhile = || {
+                    if is_silent() {
+                        unheard(attempts, after);
+                    }
+                };
+                self.runtime.wait(wait, request(), meanwhile).unwrap_or(Err(Failure::Final(RemoteError::Stopped)))
             },
-            |retry| {
-                if let Some(on_retry) = self.on_retry.get() {
-                    on_retry(retry);
-                }
-            },
+            |retry| self.tell(retry),
             || _ = self.counts.n_retries.fetch_add(1, Ordering::Relaxed),
         )
+    }
+
+    fn tell(&self, retry: &Retry) {
+        if let Some(on_retry) = self.on_retry.get() {
+            on_retry(retry);
+        }
+    }
+
+    /// Counts and reports bytes that are requested again at once, because those that the server sent are damaged.
+    pub(super) fn note_damage(&self, location: &Location, n_reads: usize) {
+        let problem = "the server sent damaged bytes".to_owned();
+        let (elapsed, pause) = (Duration::ZERO, Duration::ZERO);
+        self.tell(&Retry { url: location.shown(), problem, attempts: n_reads as u32, elapsed, pause });
+        self.counts.n_retries.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The store of an object, and the path of the object in it.
@@ -267,12 +311,12 @@ impl Session {
         let path = path
             .map_err(|error| location.error(RemoteError::Url { problem: format!("cannot be the name of an object: {error}") }))?;
         let mut stores = self.stores.lock().expect("connecting does not panic");
-        Ok((stores.connected(location, &self.options)?, path))
+        Ok((stores.connected(location, &self.options, &self.heard)?, path))
     }
 }
 
 fn check(options: &RemoteOptions) -> Result<(), Error> {
-    let zero = [("parallel", options.parallel == 0), ("attempts", options.attempts == 0), ("timeout", options.timeout.is_zero())];
+    let zero = [("parallel", options.parallel == 0), ("timeout", options.timeout.is_zero())];
     match zero.into_iter().find(|(_, is_zero)| *is_zero) {
         Some((name, _)) => {
             let reason = RemoteError::Setting { name: name.to_owned(), problem: "is 0, expected more".to_owned() };

@@ -14,6 +14,7 @@ use url::Url;
 use super::failure::said;
 use super::location::{Location, Scheme};
 use super::options::RemoteOptions;
+use super::retry::Heard;
 #[cfg(feature = "http")]
 use super::transport::{Connector, Redirects};
 use crate::error::{Error, RemoteError};
@@ -48,12 +49,12 @@ impl std::fmt::Debug for Stores {
 }
 
 impl Stores {
-    pub(super) fn connected(&mut self, location: &Location, options: &RemoteOptions) -> Result<Store, Error> {
+    pub(super) fn connected(&mut self, location: &Location, options: &RemoteOptions, heard: &Heard) -> Result<Store, Error> {
         let base = location.base();
         if let Some((_, store)) = self.connected.iter().find(|(found, _)| *found == base) {
             return Ok(store.clone());
         }
-        let store = connect(location, options)?;
+        let store = connect(location, options, heard)?;
         self.connected.push((base, store.clone()));
         Ok(store)
     }
@@ -62,7 +63,7 @@ impl Stores {
 /// The prefixes of settings, and to which store they belong.
 const PREFIXES: [(&str, Scheme); 3] = [("aws_", Scheme::S3), ("google_", Scheme::Gs), ("azure_", Scheme::Az)];
 
-fn connect(location: &Location, options: &RemoteOptions) -> Result<Store, Error> {
+fn connect(location: &Location, options: &RemoteOptions, heard: &Heard) -> Result<Store, Error> {
     for (name, _) in &options.settings {
         if !PREFIXES.iter().any(|(prefix, _)| name.to_ascii_lowercase().starts_with(prefix)) {
             return Err(setting(location, name, "starts with none of aws_, google_ and azure_".to_owned()));
@@ -70,13 +71,13 @@ fn connect(location: &Location, options: &RemoteOptions) -> Result<Store, Error>
     }
     match location.scheme {
         #[cfg(feature = "http")]
-        Scheme::Http => http(location, options),
+        Scheme::Http => http(location, options, heard),
         #[cfg(feature = "s3")]
-        Scheme::S3 => s3(location, options),
+        Scheme::S3 => s3(location, options, heard),
         #[cfg(feature = "gs")]
-        Scheme::Gs => gs(location, options),
+        Scheme::Gs => gs(location, options, heard),
         #[cfg(feature = "az")]
-        Scheme::Az => az(location, options),
+        Scheme::Az => az(location, options, heard),
         _ => Err(location.error(RemoteError::Url { problem: "is not of a server; open it as a file".to_owned() })),
     }
 }
@@ -93,7 +94,7 @@ fn no_retries() -> object_store::RetryConfig {
 }
 
 #[cfg(feature = "http")]
-fn http(location: &Location, options: &RemoteOptions) -> Result<Store, Error> {
+fn http(location: &Location, options: &RemoteOptions, heard: &Heard) -> Result<Store, Error> {
     let mut base = location.base();
     // They cannot fail: the URL has a host.
     _ = base.set_username("");
@@ -103,7 +104,7 @@ fn http(location: &Location, options: &RemoteOptions) -> Result<Store, Error> {
         .with_url(base)
         .with_retry(no_retries())
         .with_client_options(client)
-        .with_http_connector(Connector::new(options, Redirects::Followed, location.user()))
+        .with_http_connector(Connector::new(options, Redirects::Followed, location.user(), heard.clone()))
         .build();
     let built = built.map_err(|error| location.error(RemoteError::Url { problem: said(&error.to_string()) }))?;
     Ok(Store { objects: Arc::new(built), parts: None, endpoint: String::new() })
@@ -127,11 +128,11 @@ fn settings_of<K: std::str::FromStr>(location: &Location, options: &RemoteOption
 #[cfg(any(feature = "s3", feature = "gs", feature = "az"))]
 macro_rules! cloud {
     ($name:ident, $Builder:path, $Key:path, $endpoint:expr $(, $more:ident($value:expr))*) => {
-        fn $name(location: &Location, options: &RemoteOptions) -> Result<Store, Error> {
+        fn $name(location: &Location, options: &RemoteOptions, heard: &Heard) -> Result<Store, Error> {
             let mut builder = <$Builder>::from_env()
                 .with_url(format!("{}//{}", location.scheme.name(), location.host()))
                 .with_retry(no_retries())
-                .with_http_connector(Connector::new(options, Redirects::Returned, None))
+                .with_http_connector(Connector::new(options, Redirects::Returned, None, heard.clone()))
                 $(.$more($value))*;
             for (key, value) in settings_of::<$Key>(location, options)? {
                 builder = builder.with_config(key, value);

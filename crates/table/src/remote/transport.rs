@@ -14,9 +14,13 @@ use ureq::{Agent, Body};
 
 use super::failure::{Told, said};
 use super::options::RemoteOptions;
+use super::retry::Heard;
 
 /// The longest message of an error that is read.
 const LONGEST_MESSAGE: u64 = 64 << 10;
+
+/// The longest body that is sent without asking the server whether it accepts it.
+const LONGEST_UNASKED: usize = 64 << 10;
 
 /// A server that sends less is one that does not answer.
 const LEAST_BYTES_PER_S: f64 = 1024.0;
@@ -24,6 +28,12 @@ const LEAST_BYTES_PER_S: f64 = 1024.0;
 /// Where cloud machines find their credentials. They answer within the machine, or not at all.
 const METADATA_HOSTS: [&str; 5] = ["169.254.169.254", "169.254.170.2", "169.254.170.23", "metadata", "metadata.google.internal"];
 const METADATA_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Errors of S3 that pass although their status is 400, or 403.
+const PASSING: [&str; 4] = ["RequestTimeout:", "Throttling", "RequestThrottled", "RequestLimitExceeded"];
+
+/// In which region a bucket of S3 is.
+const REGION: HeaderName = HeaderName::from_static("x-amz-bucket-region");
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Redirects {
@@ -41,6 +51,7 @@ pub(super) struct Connector {
     user: Option<String>,
     /// The address for credentials, if it is not one of [`METADATA_HOSTS`].
     metadata: Option<String>,
+    heard: Heard,
 }
 
 /// `object_store` requires it.
@@ -51,10 +62,10 @@ impl std::fmt::Debug for Connector {
 }
 
 impl Connector {
-    pub(super) fn new(options: &RemoteOptions, redirects: Redirects, user: Option<String>) -> Self {
+    pub(super) fn new(options: &RemoteOptions, redirects: Redirects, user: Option<String>, heard: Heard) -> Self {
         let metadata = options.settings.iter().find(|(name, _)| name.eq_ignore_ascii_case("aws_metadata_endpoint"));
         let metadata = metadata.and_then(|(_, url)| Some(url::Url::parse(url).ok()?.authority().to_owned()));
-        Self { timeout: options.timeout, n_connections: options.parallel, redirects, user, metadata }
+        Self { timeout: options.timeout, n_connections: options.parallel, redirects, user, metadata, heard }
     }
 }
 
@@ -79,7 +90,8 @@ impl HttpConnector for Connector {
             .new_agent();
         let authorization = self.user.as_ref().map(|user| format!("Basic {}", BASE64_STANDARD.encode(user)));
         let authorization = authorization.and_then(|value| HeaderValue::try_from(value).ok());
-        Ok(HttpClient::new(Transport { agent, timeout: self.timeout, authorization, metadata: self.metadata.clone() }))
+        let (metadata, heard) = (self.metadata.clone(), self.heard.clone());
+        Ok(HttpClient::new(Transport { agent, timeout: self.timeout, authorization, metadata, heard }))
     }
 }
 
@@ -89,6 +101,7 @@ struct Transport {
     timeout: Duration,
     authorization: Option<HeaderValue>,
     metadata: Option<String>,
+    heard: Heard,
 }
 
 impl std::fmt::Debug for Transport {
@@ -131,7 +144,13 @@ impl Transport {
             METADATA_HOSTS.contains(&host.as_str()) || self.metadata.is_some() && authority == self.metadata.as_deref();
         let sent = match request.method() {
             &Method::GET | &Method::HEAD | &Method::DELETE => self.run(request.map(|_| ()), is_metadata),
-            _ => self.run(request, is_metadata),
+            _ => {
+                if request.body().len() > LONGEST_UNASKED {
+                    // A server that refuses a long body says so before it is sent, rather than close the connection.
+                    request.headers_mut().insert(header::EXPECT, HeaderValue::from_static("100-continue"));
+                }
+                self.run(request, is_metadata)
+            }
         };
         let response = match sent {
             Ok(response) if is_metadata && !response.status().is_success() => return Err(Told::NoCredentials { host }),
@@ -139,6 +158,7 @@ impl Transport {
             Err(_) if is_metadata => return Err(Told::NoCredentials { host }),
             Err(error) => return Err(self.told(&error)),
         };
+        self.heard.note();
         let (mut parts, body) = response.into_parts();
         let body = match (range, parts.status) {
             (Some(_), StatusCode::OK) if !parts.headers.contains_key(header::CONTENT_RANGE) => {
@@ -156,7 +176,22 @@ impl Transport {
             (Some(_), status) if status.is_success() => {
                 return Err(Told::Final(format!("the server answered {status}, expected some bytes of a file")));
             }
-            (_, status) => self.whole(body, if status.is_success() { u64::MAX } else { LONGEST_MESSAGE })?,
+            (_, status) if status.is_success() => self.whole(body, u64::MAX)?,
+            (_, status) => {
+                let body = self.whole(body, LONGEST_MESSAGE)?;
+                let message = said(&String::from_utf8_lossy(&body));
+                if PASSING.iter().any(|code| message.starts_with(code)) {
+                    let what = format!("the server failed, {status}: {message}");
+                    return Err(Told::Transient { what, after: retry_after(&parts.headers) });
+                }
+                let region = header_text(&parts.headers, REGION);
+                // Of which `object_store` passes nothing on.
+                if status.is_redirection() && (region.is_some() || message.starts_with("PermanentRedirect")) {
+                    let region = region.unwrap_or("that of the bucket, or AWS_ENDPOINT to the address of its server");
+                    return Err(Told::Final(format!("the bucket is in another region; set AWS_REGION to {region}")));
+                }
+                body
+            }
         };
         // `object_store` requires it, and an answer in chunks does not have it.
         parts.headers.entry(header::CONTENT_LENGTH).or_insert_with(|| body.len().into());
@@ -186,7 +221,7 @@ impl Transport {
     }
 
     fn paced<R>(&self, reader: R) -> Paced<R> {
-        Paced { reader, timeout: self.timeout, since: Instant::now(), n_bytes: 0 }
+        Paced { reader, timeout: self.timeout, since: Instant::now(), n_bytes: 0, heard: self.heard.clone() }
     }
 
     fn told(&self, error: &ureq::Error) -> Told {
@@ -220,11 +255,13 @@ struct Paced<R> {
     since: Instant,
     /// What has arrived since then.
     n_bytes: usize,
+    heard: Heard,
 }
 
 impl<R: Read> Read for Paced<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let n_bytes = self.reader.read(out)?;
+        self.heard.note();
         self.n_bytes += n_bytes;
         let elapsed = self.since.elapsed();
         if elapsed >= self.timeout {

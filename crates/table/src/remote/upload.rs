@@ -54,7 +54,7 @@ pub(crate) fn put_file(location: &Location, remote: &Remote, path: &Path) -> Res
     if written.is_err() {
         // What cannot be removed now is removed by the rules of the bucket, if it has some.
         let (store, object, id) = (upload.store.clone(), upload.object.clone(), id.clone());
-        _ = upload.session.runtime.wait(&Wait::default(), async move { abort(store.parts, &object, &id).await });
+        _ = upload.session.runtime.wait(&Wait::default(), async move { abort(store.parts, &object, &id).await }, || ());
     }
     written
 }

@@ -36,6 +36,15 @@ impl TableFile {
         }
     }
 
+    /// Ends the reads that wait for a server.
+    pub(super) fn abandon(&self) {
+        match &self.source {
+            Source::File { .. } => {}
+            #[cfg(feature = "remote")]
+            Source::Object(object) => object.abandon(),
+        }
+    }
+
     /// How many threads should read at a time: a server needs time for each request. More of them than requests at a time, since
     /// some wait for a block that another one is reading, as that of the labels of many rows.
     pub(super) fn n_readers(&self) -> usize {

@@ -4,13 +4,14 @@ use std::num::NonZero;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, OnceLock};
 use std::thread::{self, JoinHandle};
 
 use super::extent::Extent;
 use super::file::TableFile;
 use super::memory::Memory;
 use super::pool::{Pool, Waited};
+use crate::error::Error;
 
 /// Memory for rows that are read before they are requested, and the threads that read them; for one table or several.
 ///
@@ -90,14 +91,14 @@ struct Slot {
     is_later: bool,
     /// `None` until it is read.
     extent: Option<Arc<Extent>>,
-    /// Whether the thread that read it has panicked, of which those that wait for its rows do not know yet.
-    has_panicked: bool,
+    /// Why it cannot be read. All that wait for its rows have it.
+    failure: Arc<OnceLock<Error>>,
 }
 
 impl Slot {
     fn of(job: &Job, is_later: bool) -> Self {
         let Range { start, end } = job.rows;
-        Self { start, end, n_words: job.n_words, is_later, extent: None, has_panicked: false }
+        Self { start, end, n_words: job.n_words, is_later, extent: None, failure: Arc::default() }
     }
 
     fn needed_words(&self) -> usize {
@@ -233,19 +234,22 @@ impl ReadAhead {
     /// Waits until a row has been read or given up.
     ///
     /// # Errors
-    /// If the thread that read it has panicked; only once, so that it may be read again.
-    pub(super) fn wait_for(&self, table: u64, row: usize) -> io::Result<()> {
+    /// If it cannot be read, or the thread that read it has panicked; once for all that wait, so that it may be read again.
+    pub(super) fn wait_for(&self, table: u64, row: usize) -> Result<(), Error> {
         let mut state = self.shared().lock();
         while let Some(slot) = state.slot_of(table, row).filter(|slot| slot.extent.is_none()) {
-            if slot.has_panicked {
-                let start = slot.start;
-                let removed = state.remove((table, start));
+            let (start, failure) = (slot.start, slot.failure.clone());
+            if failure.get().is_none() {
+                state = self.shared().settled.wait(state).expect(HOLDERS_DO_NOT_PANIC);
+            }
+            if let Some(error) = failure.get() {
+                // Unless another thread that waited has removed it.
+                let is_there = state.slots.get(&(table, start)).is_some_and(|slot| Arc::ptr_eq(&slot.failure, &failure));
+                let removed = is_there.then(|| state.remove((table, start)));
                 drop(state);
                 drop(removed);
-                self.shared().settled.notify_all();
-                return Err(io::Error::other("a thread that reads ahead has panicked"));
+                return Err(error.again());
             }
-            state = self.shared().settled.wait(state).expect(HOLDERS_DO_NOT_PANIC);
         }
         Ok(())
     }
@@ -282,8 +286,7 @@ impl Drop for Running {
         self.shared.queued.notify_all();
         self.shared.pool.close();
         for thread in self.threads.get_mut().into_iter().flat_map(std::mem::take) {
-            // Its result is not needed: rows that could not be read will be read again, and errors reported, when they are
-            // gathered.
+            // Its result is not needed: panics are errors of those that wait for the rows.
             _ = thread.join();
         }
     }
@@ -298,8 +301,12 @@ impl Shared {
                     let read = || Extent::read(&job.file, job.rows.clone(), memory, self.pool.clone());
                     // A function that the program has given to its connections may panic, too.
                     match catch_unwind(AssertUnwindSafe(read)) {
-                        Ok(extent) => self.settle(&job, extent.ok().map(Arc::new)),
-                        Err(_) => self.note_panic(&job),
+                        Ok(Ok(extent)) => self.settle(&job, Arc::new(extent)),
+                        Ok(Err(error)) => self.fail(&job, error),
+                        Err(_) => {
+                            let cause = io::Error::other("a thread that reads ahead has panicked");
+                            self.fail(&job, Error::io(job.file.path(), "read")(cause));
+                        }
                     }
                 }
                 Room::Lacking => {}
@@ -359,20 +366,18 @@ impl Shared {
         }
     }
 
-    /// Stores the rows of a job, unless they are no longer wanted. If they could not be read, their slot is removed.
-    fn settle(&self, job: &Job, extent: Option<Arc<Extent>>) {
+    /// Stores the rows of a job, unless they are no longer wanted.
+    fn settle(&self, job: &Job, extent: Arc<Extent>) {
         let key = (job.table, job.rows.start);
         let mut state = self.lock();
         let mut unwanted = (None, None);
-        match extent {
-            Some(extent) if state.is_wanted(job) => {
-                let is_later = state.is_later(job);
-                let slot = Slot { extent: Some(extent), ..Slot::of(job, is_later) };
-                unwanted.1 = Some(state.insert(key, slot));
-                state.ready.push_back(key);
-            }
-            None if state.is_wanted(job) => unwanted.1 = Some(state.remove(key)),
-            extent => unwanted.0 = extent,
+        if state.is_wanted(job) {
+            let is_later = state.is_later(job);
+            let slot = Slot { extent: Some(extent), ..Slot::of(job, is_later) };
+            unwanted.1 = Some(state.insert(key, slot));
+            state.ready.push_back(key);
+        } else {
+            unwanted.0 = Some(extent);
         }
         drop(state);
         self.settled.notify_all();
@@ -380,15 +385,18 @@ impl Shared {
         self.pool.wake();
     }
 
-    /// Lets those that wait for the rows of a job return an error.
-    fn note_panic(&self, job: &Job) {
-        let mut state = self.lock();
-        if state.is_wanted(job)
-            && let Some(slot) = state.slots.get_mut(&(job.table, job.rows.start))
-        {
-            slot.has_panicked = true;
+    /// Lets those that wait for the rows of a job, or gather them next, return an error. Rows for later are read again instead:
+    /// what is wrong now may have passed when they are needed.
+    fn fail(&self, job: &Job, error: Error) {
+        let (mut state, mut removed) = (self.lock(), None);
+        match state.unread(job) {
+            Some(slot) if slot.is_later => removed = Some(state.remove((job.table, job.rows.start))),
+            // A job is read once, so that there is none yet.
+            Some(slot) => _ = slot.failure.set(error),
+            None => {}
         }
         drop(state);
+        drop(removed);
         self.settled.notify_all();
         self.pool.wake();
     }

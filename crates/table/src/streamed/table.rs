@@ -79,7 +79,7 @@ impl StreamedTable {
 
     /// Waits until a row that was announced has been read or given up.
     fn wait_for(&self, row: usize) -> Result<(), Error> {
-        self.ahead.wait_for(self.number, row).map_err(Error::io(self.file.path(), "read"))
+        self.ahead.wait_for(self.number, row)
     }
 
     /// Reads some rows of a tensor from the file, and calls `take` with each piece and its first row.
@@ -130,6 +130,7 @@ describe!([] StreamedTable);
 
 impl Drop for StreamedTable {
     fn drop(&mut self) {
+        self.file.abandon();
         self.ahead.release(self.number, 0..self.file.parts.n_rows);
     }
 }

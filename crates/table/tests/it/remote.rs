@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use brisk_loader::{Batching, Hint, Loader, RowBuffers, RowSelection, RowSource as _, row_source_conformance};
 use brisk_table::{
-    CacheFolder, Error, ReadAhead, Remote, RemoteError, RemoteOptions, Retry, Schema, ShardMismatch, ShardSize, ShardedTable,
-    StreamedTable, Table, TableWriter,
+    CacheFolder, Error, ReadAhead, Remote, RemoteError, RemoteFolder, RemoteOptions, Retry, Schema, ShardMismatch, ShardSize,
+    ShardedTable, StreamedTable, Table, TableWriter,
 };
 
 use server::{Fault, Names, Server};
@@ -31,7 +31,6 @@ fn options(cache: CacheFolder) -> RemoteOptions {
     RemoteOptions {
         cache,
         parallel: 8,
-        attempts: 6,
         first_pause: Duration::from_millis(1),
         timeout: Duration::from_secs(5),
         retry_for: Duration::from_secs(10),
@@ -205,6 +204,20 @@ fn a_few_rows_are_read_without_their_blocks() {
     assert!(server.requests().len() == 3 && report.bytes_from_server < 70_000, "{report:?}");
 }
 
+#[test]
+fn a_silent_server_is_reported_before_its_time_is_over() {
+    let (server, url) = serving_ramp();
+    server.misbehave(|_, _| Some(Fault::Silence));
+    let (timeout, retry_for) = (Duration::from_secs(1), Duration::from_millis(1));
+    let remote = Remote::new(RemoteOptions { timeout, retry_for, ..options(CacheFolder::Off) }).unwrap();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = told.clone();
+    assert!(remote.on_retry(move |retry: &Retry| tell.lock().unwrap().push(retry.clone())));
+    assert!(matches!(reason(Table::open_url(&url, &remote).unwrap_err()), RemoteError::GaveUp { attempts: 1, .. }));
+    let told = told.lock().unwrap();
+    assert!(told.len() == 1 && told[0].attempts == 1 && told[0].problem.contains("not answered for 500ms"), "{told:?}");
+}
+
 /// Every request fails the first time.
 #[test]
 fn what_passes_is_tried_again() {
@@ -232,6 +245,21 @@ fn what_passes_is_tried_again() {
         let report = remote.report();
         assert!(report.n_requests > 6, "{fault:?}: {report:?}");
     }
+}
+
+/// An outage that takes more attempts than could be counted in advance: the time is the limit.
+#[test]
+fn an_outage_that_is_shorter_than_the_time_passes() {
+    let (server, url) = serving_ramp();
+    server.misbehave(|_, n| (n < 9).then_some(Fault::Status(503, "", "")));
+    let remote = without_cache();
+    StreamedTable::open_url(&url, &ReadAhead::new(0), &remote).unwrap();
+    assert_eq!(remote.report().n_retries, 9);
+    // A server that hangs is not given more time than all attempts together.
+    server.misbehave(|_, _| Some(Fault::Silence));
+    let brief =
+        RemoteOptions { timeout: Duration::from_secs(3600), retry_for: Duration::from_millis(1), ..options(CacheFolder::Off) };
+    assert!(matches!(reason(open_error(&server, brief)), RemoteError::GaveUp { attempts: 1, .. }));
 }
 
 /// As `rclone serve s3` does.
@@ -280,15 +308,31 @@ fn a_program_is_told_what_is_tried_again() {
     assert!(told[1].elapsed >= told[0].pause, "{told:?}");
 }
 
+/// The first answer for each range has a wrong byte, but not that with the header.
+#[test]
+fn damaged_blocks_are_counted_and_told() {
+    let (server, url) = serving_ramp();
+    let mut seen = std::collections::BTreeSet::new();
+    server.misbehave(move |request, n| (seen.insert(request.range()) && n > 0).then_some(Fault::WrongByte));
+    let (remote, told) = (without_cache(), Arc::new(Mutex::new(Vec::new())));
+    let tell = told.clone();
+    assert!(remote.on_retry(move |retry: &Retry| tell.lock().unwrap().push(retry.clone())));
+    check_ramp(&Table::open_url(&url, &remote).unwrap(), N_ROWS);
+    let told = told.lock().unwrap();
+    assert!(!told.is_empty() && remote.report().n_retries == told.len() as u64, "{told:?}");
+    assert!(told.iter().all(|retry| retry.url == url && retry.problem.contains("damaged")), "{told:?}");
+}
+
 #[test]
 fn what_does_not_pass_is_an_error() {
     let (server, _) = serving_ramp();
-    let few = || RemoteOptions { attempts: 3, ..options(CacheFolder::Off) };
+    let for_ms = |ms| RemoteOptions { retry_for: Duration::from_millis(ms), ..options(CacheFolder::Off) };
+    let few = || for_ms(100);
     server.misbehave(|_, _| Some(Fault::Status(503, "", "<Error><Code>SlowDown</Code><Message>Please.</Message></Error>")));
     let error = open_error(&server, few());
-    assert!(error.to_string().contains("3 attempts") && error.to_string().contains("SlowDown: Please"), "{error}");
+    assert!(error.to_string().contains("SlowDown: Please"), "{error}");
     assert!(error.to_string().contains("`RemoteOptions`"), "{error}");
-    assert!(matches!(reason(error), RemoteError::GaveUp { attempts: 3, .. }));
+    assert!(matches!(reason(error), RemoteError::GaveUp { attempts: 2.., .. }));
     let error = open_error(&server, RemoteOptions { more_retries: "--patience".to_owned(), ..few() });
     assert!(error.to_string().contains("--patience") && !error.to_string().contains("RemoteOptions"), "{error}");
 
@@ -296,11 +340,11 @@ fn what_does_not_pass_is_an_error() {
     assert!(matches!(reason(open_error(&server, few())), RemoteError::GaveUp { attempts: 1, .. }), "there is no time to wait");
 
     server.misbehave(|_, _| Some(Fault::Silence));
-    let error = open_error(&server, RemoteOptions { timeout: Duration::from_millis(150), attempts: 2, ..few() });
+    let error = open_error(&server, RemoteOptions { timeout: Duration::from_millis(150), ..for_ms(200) });
     assert!(error.to_string().contains("did not answer for 150ms"), "{error}");
 
     server.misbehave(|_, _| Some(Fault::Drip));
-    let error = open_error(&server, RemoteOptions { timeout: Duration::from_millis(150), attempts: 2, ..few() });
+    let error = open_error(&server, RemoteOptions { timeout: Duration::from_millis(150), ..for_ms(200) });
     assert!(error.to_string().contains("2 attempts") && error.to_string().contains("the server sent"), "{error}");
 
     server.misbehave(|_, _| Some(Fault::Status(204, "", "")));
@@ -341,6 +385,7 @@ fn what_does_not_pass_is_an_error() {
     server.misbehave(|request, _| (request.headers["range"] != "bytes=0-65535").then_some(Fault::WrongByte));
     let error = open_error(&server, few());
     assert!(matches!(&error, Error::Checksum { .. }) && error.to_string().contains("t.safetensors"), "{error}");
+    assert!(error.to_string().contains("the server sent damaged bytes 3 times"), "{error}");
 
     server.misbehave(|_, _| None);
     server.remove("/t.safetensors");
@@ -348,14 +393,14 @@ fn what_does_not_pass_is_an_error() {
     let address = server.url("/t.safetensors");
     drop(server);
     let error = Table::open_url(&address, &Remote::new(few()).unwrap()).unwrap_err();
-    assert!(matches!(reason(error), RemoteError::GaveUp { attempts: 3, .. }), "no server listens");
+    assert!(matches!(reason(error), RemoteError::GaveUp { attempts: 2.., .. }), "no server listens");
 }
 
 #[test]
 fn a_program_that_is_to_stop_does_not_wait_for_a_server() {
     let (server, url) = serving_ramp();
     let long = Duration::from_secs(3600);
-    let patient = || RemoteOptions { timeout: long, retry_for: long, attempts: u32::MAX, ..options(CacheFolder::Off) };
+    let patient = || RemoteOptions { timeout: long, retry_for: long, ..options(CacheFolder::Off) };
     let stopped = || {
         let remote = Remote::new(patient()).unwrap();
         assert!(remote.stop_reading_if(|| true), "it is the first call");
@@ -414,6 +459,32 @@ fn a_table_that_is_replaced_is_an_error() {
     assert!(matches!(table.verify(), Err(Error::Checksum { .. })));
 }
 
+/// Parts of two versions would make a file that never was.
+#[test]
+fn an_object_without_a_name_is_copied_by_one_request() {
+    let (server, url) = serving_ramp();
+    let folder = tempfile::tempdir().unwrap();
+    let whole = format!("bytes=0-{}", ramp().len() - 1);
+    for names in [Names::None, Names::Time] {
+        server.set_names(names);
+        server.misbehave(|_, _| None);
+        let remote = without_cache();
+        remote.download(&url, folder.path().join("t")).unwrap();
+        assert!(std::fs::read(folder.path().join("t")).unwrap() == *ramp(), "{names:?}");
+        let n_whole = || server.requests().iter().filter(|request| request.headers["range"] == whole).count();
+        assert_eq!((server.requests().len() == 2, n_whole()), (names == Names::None, usize::from(names == Names::None)));
+        server.misbehave(|_, _| None);
+        let read = RemoteFolder::at(&server.url("/"), &remote).unwrap().read("t.safetensors").unwrap();
+        assert!(read.as_ref() == Some(&*ramp()), "{names:?}");
+        assert_eq!(n_whole(), usize::from(names == Names::None), "{names:?}");
+    }
+    let first: &str = "x".repeat(64 << 10).leak();
+    server.misbehave(|_, _| Some(Fault::Status(206, "Content-Range: bytes 0-65535/9999999999\r\n", first)));
+    let error = without_cache().download(&url, folder.path().join("t")).unwrap_err();
+    assert!(error.to_string().contains("ETag") && error.to_string().contains("another program"), "{error}");
+    assert_eq!(reason(error), RemoteError::Unnamed { n_bytes: 9_999_999_999 });
+}
+
 #[test]
 fn secrets_are_not_printed() {
     let (server, _) = serving_ramp();
@@ -460,6 +531,43 @@ fn urls_that_lead_nowhere_are_errors() {
     }
     let zero = Remote::new(RemoteOptions { parallel: 0, ..options(CacheFolder::Off) }).unwrap_err();
     assert!(zero.to_string().contains("`parallel` is 0"), "{zero}");
+}
+
+/// Whoever waits for rows gets the error of the thread that read them ahead, and does not try for as long again.
+#[test]
+fn a_failure_to_read_ahead_is_the_error_of_all_that_wait() {
+    let (server, url) = serving_ramp();
+    let table = StreamedTable::open_url(&url, &ReadAhead::new(64 << 20), &without_cache()).unwrap();
+    server.set_link(1e9, Duration::from_millis(500));
+    server.misbehave(|_, _| Some(Fault::Status(503, "Retry-After: 1000\r\n", "")));
+    table.hint(RowSelection::Range(0..100), Hint::WillNeed);
+    let gather = || {
+        let (mut features, mut labels) = ([0.0; 200], [0.0; 100]);
+        let error = table.gather(RowSelection::Range(0..100), RowBuffers::new(&mut features, &mut labels)).unwrap_err();
+        assert!(matches!(reason(error), RemoteError::GaveUp { attempts: 1, .. }));
+    };
+    std::thread::scope(|scope| (0..3).for_each(|_| _ = scope.spawn(gather)));
+    assert_eq!(server.requests().len(), 1, "{:?}", server.requests());
+    server.misbehave(|_, _| None);
+    let (mut features, mut labels) = ([0.0; 200], [0.0; 100]);
+    table.gather(RowSelection::Range(0..100), RowBuffers::new(&mut features, &mut labels)).expect("the server answers again");
+}
+
+#[test]
+fn a_table_that_is_dropped_does_not_wait_for_a_server() {
+    let (server, url) = serving_ramp();
+    let long = Duration::from_secs(3600);
+    let remote = Remote::new(RemoteOptions { timeout: long, retry_for: long, ..options(CacheFolder::Off) }).unwrap();
+    let (table, received) =
+        (StreamedTable::open_url(&url, &ReadAhead::new(64 << 20), &remote).unwrap(), std::sync::mpsc::channel());
+    let arrived = received.0;
+    server.misbehave(move |_, _| {
+        _ = arrived.send(());
+        Some(Fault::Silence)
+    });
+    table.hint(RowSelection::Range(0..100), Hint::WillNeed);
+    received.1.recv().expect("a request is on its way");
+    drop(table);
 }
 
 /// A function that a program gives to its connections runs on the threads that read ahead.

@@ -114,13 +114,28 @@ fn wrong_credentials_of_rclone_are_an_error() {
     }
 }
 
+/// rclone answers before it reads the body, and closes the connection.
+#[test]
+fn a_bucket_that_rclone_does_not_have_is_named() {
+    let Some(server) = Rclone::start("a bucket that rclone does not have") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let remote = remote(&server, folder.path(), CacheFolder::Off);
+    for n_bytes in [1 << 10, 6 << 20, 20 << 20] {
+        fs::write(folder.path().join("rows"), vec![1; n_bytes]).unwrap();
+        let error = remote.upload(folder.path().join("rows"), "s3://nobucket/rows").unwrap_err();
+        assert!(error.to_string().contains("no bucket nobucket"), "{n_bytes}: {error}");
+        assert!(matches!(super::reason(error), RemoteError::NoBucket { .. }), "{n_bytes}");
+    }
+    assert!(remote.report().n_retries <= 1, "a connection of before may have ended: {:?}", remote.report());
+}
+
 #[test]
 fn credentials_that_change_while_a_table_is_read_are_an_error() {
     let Some(mut server) = Rclone::start("credentials of rclone that change") else { return };
     let folder = tempfile::tempdir().unwrap();
     let remote = remote(&server, folder.path(), CacheFolder::Off);
-    // More than the first request returns.
-    writer_of(&remote, 2_000, 1.0).finish().unwrap();
+    // More than the first request for a shard reads.
+    writer_of(&remote, 100, 1.0).finish().unwrap();
     let table = ShardedTable::open_streamed_url(TABLE, &ReadAhead::new(0), &remote).unwrap();
     table.verify().unwrap();
     server.change_key((KEY.0, "another"));

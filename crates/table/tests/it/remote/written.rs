@@ -183,8 +183,8 @@ fn a_table_appears_as_a_whole() {
 #[test]
 fn a_lost_answer_does_not_cost_the_table() {
     let (server, staging) = (Server::start(), tempfile::tempdir().unwrap());
-    let remote =
-        Remote::new(RemoteOptions { attempts: 2, timeout: Duration::from_millis(200), ..s3(&server, staging.path()) }).unwrap();
+    let (timeout, retry_for) = (Duration::from_millis(200), Duration::from_millis(300));
+    let remote = Remote::new(RemoteOptions { timeout, retry_for, ..s3(&server, staging.path()) }).unwrap();
     write(&remote, 1.0, 10, 10).unwrap();
     let parts = server.names_of_objects();
     // Only the answers to two requests are lost, not those to the one that reads the index.
@@ -210,6 +210,25 @@ fn what_cannot_be_written_is_said_at_once() {
             matches!(error, Error::Remote { reason: RemoteError::Setting { .. }, .. }) && error.to_string().contains(name),
             "{error}"
         );
+    }
+}
+
+#[test]
+fn errors_of_s3_that_pass_are_tried_again_and_another_region_is_named() {
+    let (server, staging) = (Server::start(), tempfile::tempdir().unwrap());
+    let remote = Remote::new(s3(&server, staging.path())).unwrap();
+    let late = "<Error><Code>RequestTimeout</Code><Message>Your socket connection was not read from.</Message></Error>";
+    server.misbehave(move |_, n| (n % 2 == 0).then_some(Fault::Status(400, "", late)));
+    write(&remote, 1.0, 10, 10).unwrap();
+    server.misbehave(move |_, n| (n % 2 == 0).then_some(Fault::Status(400, "", late)));
+    ShardedTable::open_url(TABLE, &remote).unwrap();
+
+    let moved = "<Error><Code>PermanentRedirect</Code><Message>Use another endpoint.</Message></Error>";
+    for (headers, expected) in [("x-amz-bucket-region: eu-west-3\r\n", "AWS_REGION to eu-west-3"), ("", "AWS_REGION to that of")]
+    {
+        server.misbehave(move |_, _| Some(Fault::Status(301, headers, moved)));
+        let error = ShardedTable::open_url(TABLE, &remote).unwrap_err().to_string();
+        assert!(error.contains("another region") && error.contains(expected), "{error}");
     }
 }
 
