@@ -45,8 +45,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "SECONDS", help_heading = "Replicas", allow_negative_numbers = true, value_parser = positive(1_048_576.0))]
     timeout: Option<f64>,
 
-    /// Leave the rows in their tables; each replica reads its part of them in each epoch, into at most MIB of memory
-    /// [default: all rows in memory]
+    /// Leave the rows in their tables; each replica reads its part of them in each epoch, into at most MIB of memory,
+    /// 8 or more [default: all rows in memory]
     #[arg(long, value_name = "MIB", help_heading = "Data", allow_negative_numbers = true, value_parser = whole::<usize>(8..=1 << 20))]
     pub(crate) stream: Option<usize>,
 

@@ -15,7 +15,7 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 use brisk_examples::elsewhere::{LocalFile, is_url};
 use brisk_examples::tabular::{Program, read};
-use brisk_examples::{check_files_differ, check_output, command_line, print, write_json};
+use brisk_examples::{check_files_differ, check_model, check_output, command_line, print, write_json};
 use brisk_report::{closing_table, rows_per_second, seconds, thousands};
 use brisk_table::printable;
 use brisk_tabular::{TabularModel, TabularModels, TabularRows};
@@ -119,6 +119,7 @@ fn of_target(model: &TabularModel, rows: &TabularRows) -> Map<String, Value> {
 fn check(options: &Options) -> Result<Output> {
     let Options { data, out, json, .. } = options;
     options.server.apply([data.as_path()])?;
+    check_model(&options.model)?;
     let output = Output::of(out)?;
     ensure!(!options.spreadsheet || output == Output::Csv, "--spreadsheet: {} is not a CSV file", printable(out));
     ensure!(is_url(data) || data.exists(), "{}: cannot open the table: there is no such file", printable(data));

@@ -11,17 +11,16 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use brisk_loader::RowSource;
 #[cfg(feature = "remote")]
 use brisk_report::{mebibytes, thousands};
 #[cfg(feature = "remote")]
-use brisk_table::{CacheFolder, Remote, RemoteError, RemoteFolder, RemoteOptions, RemoteReport};
+use brisk_table::{CacheFolder, LocalCopy, Remote, RemoteError, RemoteFolder, RemoteOptions, RemoteReport};
 use brisk_table::{Destination, Error, ReadAhead, ShardSize, ShardedTable, StreamedTable, Table, printable};
 #[cfg(feature = "remote")]
 use brisk_train::StopFlag;
 use brisk_train::{CheckpointStore, StopSignal};
-use tempfile::TempDir;
 
 use crate::folder::check_folder;
 
@@ -130,11 +129,14 @@ pub fn open_streamed(path: &Path, ahead: &ReadAhead, used: Use) -> Result<Stream
     })
 }
 
-/// A file that a program reads: itself, or the copy of an object, which is removed with this value.
+/// A file that a program reads.
 #[derive(Debug)]
-pub struct LocalFile {
-    path: PathBuf,
-    _folder: Option<TempDir>,
+pub enum LocalFile {
+    /// A file at a path.
+    At(PathBuf),
+    /// The copy of an object, which is removed with this value.
+    #[cfg(feature = "remote")]
+    Copy(LocalCopy),
 }
 
 impl LocalFile {
@@ -143,18 +145,19 @@ impl LocalFile {
     /// # Errors
     /// If it cannot be copied; if it is a URL, and this program was built without them.
     pub fn of(path: &Path) -> Result<Self> {
-        let Some(url) = url(path)? else { return Ok(Self { path: path.to_owned(), _folder: None }) };
-        let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
-        let name = url.name();
-        let path = folder.path().join(if name.is_empty() { "table" } else { name });
-        url.download(&path)?;
-        crate::print::call(&path, &url);
-        Ok(Self { path, _folder: Some(folder) })
+        let Some(url) = url(path)? else { return Ok(Self::At(path.to_owned())) };
+        let file = url.copied()?;
+        crate::print::call(file.path(), &url);
+        Ok(file)
     }
 
     /// The path of the file.
     pub fn path(&self) -> &Path {
-        &self.path
+        match self {
+            Self::At(path) => path,
+            #[cfg(feature = "remote")]
+            Self::Copy(copy) => copy.path(),
+        }
     }
 }
 
@@ -417,8 +420,8 @@ remote_methods! {
     fn streamed_shards(&self, ahead: &ReadAhead, used: Use) -> ShardedTable<StreamedTable> {
         |url| ShardedTable::open_streamed_url(url, ahead, remote(used)?)
     }
-    fn download(&self, path: &Path) -> () {
-        |url| remote(Use::Copy)?.download(url, path).map_err(|error| of_one_file(url, error))
+    fn copied(&self) -> LocalFile {
+        |url| LocalCopy::of(url, remote(Use::Copy)?).map(LocalFile::Copy).map_err(|error| of_one_file(url, error))
     }
     fn destination(&self) -> Destination { |url| Destination::url(url, remote(Use::Copy)?) }
     fn store(&self) -> Arc<dyn CheckpointStore> {

@@ -37,6 +37,17 @@ pub(crate) fn check_here(option: &str, path: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Checks that a model is read from a path rather than a URL.
+///
+/// # Errors
+/// If it is a URL.
+pub fn check_model(path: &Path) -> Result<()> {
+    if is_url(path) {
+        bail!("{}: models are read from a path; download this one first", shown(path));
+    }
+    Ok(())
+}
+
 /// Checks, before anything is opened for writing, that no output would replace an input or another output.
 ///
 /// An input may be a folder; then the files that exist in it are inputs, too.

@@ -14,6 +14,6 @@ mod files;
 mod folder;
 mod statistics;
 
-pub use files::{NamedFile, check_files_differ, check_output, check_outside, write_json};
+pub use files::{NamedFile, check_files_differ, check_model, check_output, check_outside, write_json};
 pub use folder::check_folder;
 pub use statistics::statistics_table;

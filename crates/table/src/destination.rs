@@ -92,19 +92,14 @@ impl Destination {
 
     /// A path on the disk on which the table is written first.
     #[cfg(feature = "npy")]
-    pub(crate) fn beside(&self) -> PathBuf {
+    pub(crate) fn beside(&self) -> Result<PathBuf, Error> {
         let folder = match &self.place {
-            Target::Path(path) if !path.is_dir() => return path.clone(),
+            Target::Path(path) if !path.is_dir() => return Ok(path.clone()),
             Target::Path(folder) => folder.clone(),
             #[cfg(feature = "remote")]
-            Target::Object(_, remote) => {
-                let staging = remote.staging();
-                // If it cannot be created, neither can the file.
-                _ = std::fs::create_dir_all(&staging);
-                staging
-            }
+            Target::Object(_, remote) => remote.staging()?,
         };
-        folder.join("table")
+        Ok(folder.join("table"))
     }
 
     /// The path or URL, for errors.
@@ -126,7 +121,7 @@ impl Destination {
             (Target::Path(folder), Some(size)) => ShardedWriter::create_with(folder, schema, metadata, size).map(shards),
             #[cfg(feature = "remote")]
             (Target::Object(location, remote), None) => {
-                let mut staging = IndexToBe::create_staging(&remote.staging())?;
+                let mut staging = IndexToBe::create_staging(&remote.staging()?)?;
                 let path = staging.next_shard();
                 let staged = Staged { path, location: location.clone(), remote: remote.clone(), _folder: staging };
                 Ok(file(TableWriter::create_shard(&staged.path, schema, metadata)?, Some(staged)))

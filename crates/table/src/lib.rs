@@ -14,6 +14,8 @@ mod dictionary;
 mod dtype;
 mod error;
 mod iso_time;
+#[cfg(feature = "remote")]
+mod local_copy;
 mod map;
 mod mapped;
 #[cfg(feature = "import")]
@@ -96,6 +98,8 @@ pub use import::{
 #[cfg(feature = "import")]
 pub use import_format::{Format, ImportSetting, Unused};
 pub use iso_time::IsoTime;
+#[cfg(feature = "remote")]
+pub use local_copy::LocalCopy;
 pub use map::Access;
 #[cfg(feature = "npy")]
 pub use npy::{ArrayRef, NpyLabels, NpyOptions};

@@ -17,6 +17,7 @@ mod recent;
 mod retry;
 mod runtime;
 mod session;
+mod staging;
 mod store;
 #[cfg(feature = "http")]
 mod transport;

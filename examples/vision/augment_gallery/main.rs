@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use brisk_examples::command_line::value::{self, MAX_COUNT, whole};
 use brisk_examples::command_line::{self, DeviceOption};
-use brisk_examples::{check_folder, letters, print};
+use brisk_examples::{check_folder, check_model, letters, print};
 use brisk_loader::RowSource as _;
 use brisk_nn::Augment;
 use brisk_nn::tensor::program::Device;
@@ -75,6 +75,7 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<()> {
     check_folder("--out", &options.out)?;
+    options.model.as_deref().map_or(Ok(()), check_model)?;
     let stop = StopFlag::on_signals()?;
     let device = options.device.builder().open()?;
     fs::create_dir_all(&options.out).with_context(|| format!("{}: cannot create the folder", printable(&options.out)))?;

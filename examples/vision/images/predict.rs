@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use brisk_examples::higgs::stopped;
 use brisk_examples::import_error::{import as words_of_import, in_words_of};
-use brisk_examples::print;
+use brisk_examples::{check_model, print};
 use brisk_loader::Rows;
 use brisk_table::{BadRows, Channels, DecodedImage, ImagesOptions, Remedy, printable};
 use brisk_train::StopFlag;
@@ -20,6 +20,7 @@ const CHUNK: usize = 1024;
 /// Prints the class of the image at `path`, or of those in the folder.
 pub(crate) fn run(options: &Options, path: &Path, stop: &StopFlag) -> Result<ExitCode> {
     options.server.apply([])?;
+    check_model(&options.model)?;
     let files = images_at(path)?;
     let (trained, model) = Trained::load(&options.model)?;
     let device = options.device.builder().open()?;

@@ -83,6 +83,8 @@ fn help_is_the_documentation() {
     let options = "replicas devices wire zero checkpoint-files bucket-mb timeout stream train batch checkpoint-every \
         out resume runs json";
     check_help("data_parallel", options);
+    let help = Place::new().succeed("data_parallel", &["--help"]);
+    assert!(help.contains("at most MIB of memory, 8 or more"), "the least that `--stream` takes: {help}");
 }
 
 #[test]

@@ -259,6 +259,7 @@ fn predictions_of_a_saved_model() {
     place.succeed("images", &[&args[..], &["--on-bad-file", "skip"]].concat());
     place.refuse("images", &["--predict", "no/such", "--model", "m.safetensors"], &["no/such"]);
     place.refuse("images", &["--predict", "new", "--model", "no.safetensors"], &["no.safetensors"]);
+    place.refuse("images", &["--predict", "new", "--model", "s3://bucket/m.safetensors"], &["models are read from a path"]);
     let (output, _) = place.run("images", &["--predict", "new", "--epochs", "3"]);
     check_usage_error(&output, &["--predict"], &["--epochs"]);
 }

@@ -135,7 +135,6 @@ fn a_url_of_the_wrong_kind_is_refused_with_what_is_expected() {
     place.write("rows.csv", "y,x\n0,1\n1,2\n");
     let import = |url: &str, words: &[&str]| _ = place.refuse("import", &["rows.csv", url], words);
     import(&server.url("/t.safetensors"), &["cannot be written by http:", "s3:, gs: or az:, or to a path"]);
-    import("file:///tmp/t.safetensors", &["file:///tmp/t.safetensors", "by its path"]);
     let folder = server.url("/rows");
     let one_file = ["/rows: ", "this program reads one file, not a folder of shards"];
     place.refuse("tabular", &[&folder], &one_file);
@@ -275,24 +274,40 @@ fn what_killed_imports_have_left_is_removed_by_the_next() {
         let files = folders.flat_map(|folder| fs::read_dir(folder).expect("a folder"));
         files.map(|entry| entry.expect("an entry").file_name()).filter(|name| name != ".staging-number").count()
     };
-    // The fourth shard, or the parts of an object.
-    let is_late = |request: &Request| request.method == "POST" || request.method == "PUT" && request.path.contains("-00003");
-    for (target, shards, names) in [
-        ("s3://bucket/rows", &["--shard-rows", "10000"][..], vec!["table-", "table.safetensors.index.json"]),
-        ("s3://bucket/one.safetensors", &[], vec!["one.safetensors"]),
+    let [rows, few] = ["rows.csv", "few.csv"].map(|name| {
+        server.put(&format!("/{name}"), fs::read(place.path(name)).expect("it was written"));
+        server.url(&format!("/{name}"))
+    });
+    // The fourth shard, the parts of an object, or a later part of the rows.
+    let is_late = |request: &Request| match request.method.as_str() {
+        "GET" => request.path == "/rows.csv" && request.range().is_some_and(|(first, _)| first > 0),
+        "PUT" => request.path.contains("-00003"),
+        method => method == "POST",
+    };
+    for (sources, target, shards, names) in [
+        (
+            ["rows.csv", "few.csv"],
+            "s3://bucket/rows",
+            &["--shard-rows", "10000"][..],
+            vec!["table-", "table.safetensors.index.json"],
+        ),
+        (["rows.csv", "few.csv"], "s3://bucket/one.safetensors", &[], vec!["one.safetensors"]),
+        ([&rows, &few], "here.safetensors", &[], vec![]),
     ] {
+        let [source, next] = sources;
         // The answer never comes.
         server.misbehave(move |request, _| is_late(request).then_some(Fault::Silence));
-        let mut import = command(&[&["rows.csv", target], shards].concat()).spawn().expect("it starts");
-        while !server.requests().iter().any(is_late) {
+        let n_before = server.requests().len();
+        let mut import = command(&[&[source, target], shards].concat()).spawn().expect("it starts");
+        while !server.requests()[n_before..].iter().any(is_late) {
             assert!(import.try_wait().expect("it can be asked").is_none(), "it is in the middle of it");
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         import.kill().expect("it runs");
         import.wait().expect("it ends");
-        assert!(staged() > 0, "{target}: files that were to be sent");
+        assert!(staged() > 0, "{target}: files that were on their way");
         server.misbehave(|_, _| None);
-        assert!(command(&[&["few.csv", target], shards].concat()).status().expect("it runs").success());
+        assert!(command(&[&[next, target], shards].concat()).status().expect("it runs").success());
         assert_eq!(staged(), 0, "{target}");
         let mut there = server.names_of_objects();
         there.retain(|name| name.starts_with(target.trim_start_matches("s3:/")));

@@ -278,6 +278,11 @@ fn rows_that_cannot_be_predicted_are_refused() {
     place.refuse("predict", &["model", "text.csv", "--out", "out.csv"], &["text.csv, line 2, column 1 (`size`)", "large"]);
     place.refuse("predict", &["model", "fruit.csv", "--out", "out.xlsx"], &["out.xlsx", ".csv, .parquet or .safetensors"]);
     place.refuse("predict", &["none", "fruit.csv", "--out", "out.csv"], &["none", "model.json", "not found"]);
+    for model in ["s3://bucket/model", "https://me:pass@host/model"] {
+        let error =
+            place.refuse("predict", &[model, "fruit.csv", "--out", "out.csv"], &["models are read from a path", "/model"]);
+        assert!(!error.contains("pass@"), "{error}");
+    }
     place.refuse("predict", &["model", "fruit.csv", "--out", "fruit.csv"], &["the same file as DATA"]);
     fs::remove_file(place.path("model/parameters.safetensors")).expect("it is there");
     place.refuse("predict", &["model", "fruit.csv", "--out", "out.csv"], &["parameters.safetensors", "not found"]);

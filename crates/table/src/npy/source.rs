@@ -31,7 +31,7 @@ impl Source {
         dest.check_differs([path])?;
         let (start, _) = first_bytes(path, 4)?;
         let mut source =
-            Self { path: path.to_owned(), beside: dest.destination().beside(), n_read: Arc::clone(n_read), members: None };
+            Self { path: path.to_owned(), beside: dest.destination().beside()?, n_read: Arc::clone(n_read), members: None };
         // The second signature is that of an empty archive.
         if start == *b"PK\x03\x04" || start == *b"PK\x05\x06" {
             let archive = source.archive()?;

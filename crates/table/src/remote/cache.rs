@@ -351,7 +351,7 @@ fn trailer(key: &Key, sum: u32) -> Vec<u8> {
 }
 
 /// Creates a folder that other users cannot read.
-fn create_private(folder: &Path) -> io::Result<()> {
+pub(super) fn create_private(folder: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

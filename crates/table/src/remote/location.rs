@@ -169,6 +169,11 @@ impl Location {
         self.url.path().trim_start_matches('/')
     }
 
+    /// The last part of the path, still percent-encoded; empty for a folder that ends with a slash, and for a host without a path.
+    pub(crate) fn name(&self) -> &str {
+        self.object().rsplit('/').next().unwrap_or_default()
+    }
+
     pub(super) fn host(&self) -> &str {
         self.url.host_str().unwrap_or_default()
     }

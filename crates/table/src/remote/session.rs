@@ -1,4 +1,3 @@
-use std::env;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -14,6 +13,7 @@ use super::permits::Permits;
 use super::recent::Recent;
 use super::retry::{Ended, Heard, Retry, Stop, Wait, retrying};
 use super::runtime::Runtime;
+use super::staging;
 use super::store::{Store, Stores};
 use crate::error::{Error, RemoteError};
 
@@ -197,14 +197,9 @@ impl Remote {
         self.session.options.parallel
     }
 
-    /// The folder for files that are to be sent.
-    pub(crate) fn staging(&self) -> PathBuf {
-        self.session.options.staging.clone().unwrap_or_else(|| {
-            // Other users have folders of their own, which this one may not write to.
-            let user = ["USER", "USERNAME"].iter().find_map(|name| env::var(name).ok()).unwrap_or_default();
-            let user: String = user.chars().filter(|c| c.is_alphanumeric()).collect();
-            env::temp_dir().join(format!("brisk-table-uploads-{user}"))
-        })
+    /// The folder for files that are on their way, which is there.
+    pub(crate) fn staging(&self) -> Result<PathBuf, Error> {
+        staging::folder(self.session.options.staging.as_deref())
     }
 
     /// Checks that objects of this store can be written, as far as that is known without a request.

@@ -80,15 +80,11 @@ impl IndexToBe {
         Self::with(folder, Generation::new)
     }
 
-    /// The same in a folder for files that are to be sent, which is created if it does not exist.
+    /// The same in a folder for files that are on their way.
     #[cfg(feature = "remote")]
     pub(crate) fn create_staging(folder: &Path) -> Result<Self, Error> {
-        let create = || {
-            fs::create_dir_all(folder)?;
-            let number = staging_number(folder);
-            Self::with(folder, || Generation::staged(number))
-        };
-        create().map_err(Error::write(folder))
+        let number = staging_number(folder);
+        Self::with(folder, || Generation::staged(number)).map_err(Error::write(folder))
     }
 
     fn with(folder: &Path, draw: impl Fn() -> Generation) -> io::Result<Self> {
@@ -148,7 +144,7 @@ impl Drop for IndexToBe {
         }
         // Files that cannot be removed here are removed by the next writer in the folder.
         for shard in 0..self.n_shards {
-            _ = fs::remove_file(self.folder.join(self.generation.shard_name(shard)));
+            remove(&self.folder.join(self.generation.shard_name(shard)));
         }
         _ = fs::remove_file(self.folder.join(self.generation.temp_index_name()));
     }
@@ -190,8 +186,15 @@ fn sweep(folder: &Path, which: Generations) {
         let temp_index = dead.temp_index.as_ref().and_then(|leftover| leftover.path().file_name());
         let removed = names.iter().filter(|name| !is_published(name) && temp_index != Some(OsStr::new(name)));
         for name in removed {
-            _ = fs::remove_file(folder.join(name));
+            remove(&folder.join(name));
         }
+    }
+}
+
+/// Removes a shard, or in a staging folder the folder of a copy, which has the name of one.
+fn remove(path: &Path) {
+    if fs::remove_file(path).is_err() {
+        _ = fs::remove_dir_all(path);
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) struct ServerFolder {
 impl ServerFolder {
     pub(super) fn create(location: &Location, remote: &Remote) -> Result<Self, Error> {
         remote.check_writable(location)?;
-        let staged = IndexToBe::create_staging(&remote.staging())?;
+        let staged = IndexToBe::create_staging(&remote.staging()?)?;
         let folder =
             Self { index: index_location(location), remote: remote.clone(), staged, sent: Vec::new(), is_published: false };
         // What cannot be listed, read or removed stays for the next writer.

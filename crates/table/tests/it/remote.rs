@@ -3,6 +3,7 @@
 mod cached;
 mod installed;
 mod lanes;
+mod local_copy;
 mod nginx;
 #[cfg(feature = "s3")]
 mod rclone;

@@ -125,6 +125,13 @@ impl Index {
             remove_leftovers(folder, |name| generation_of(stem, name).is_some());
         }
     }
+
+    /// Removes the index and the files of the checkpoint `NAME.safetensors`, which is a single file from now on. What cannot be
+    /// removed only takes space.
+    pub(crate) fn remove(path: &Path) {
+        drop(fs::remove_file(Self::path_of(path)));
+        Self::new(0, BTreeMap::new()).remove_other_files(path);
+    }
 }
 
 /// All files of checkpoints of the name `NAME.safetensors` that are named as [`Index::file_name`] does, each with its generation.

@@ -98,7 +98,11 @@ impl DataParallel {
     /// a generation that the files' is to be greater than. All replicas call it.
     pub(crate) fn save(&self, mine: &Checkpoint, path: &Path, newest: u64) -> Result<Option<PathBuf>, Error> {
         if self.files() == CheckpointFiles::One {
-            return if self.rank() == 0 { mine.save(path).map(|()| None) } else { Ok(None) };
+            if self.rank() == 0 {
+                mine.save(path)?;
+                Index::remove(path);
+            }
+            return Ok(None);
         }
         let next = || Index::next_generation(path).max(newest.saturating_add(1));
         let generation = if self.rank() == 0 { next() } else { 0 };

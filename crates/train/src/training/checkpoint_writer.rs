@@ -11,6 +11,7 @@ use std::thread::{self, JoinHandle};
 use super::best_checkpoints;
 use super::copies::CopyQueue;
 use crate::checkpoint::Checkpoint;
+use crate::data_parallel::DataParallel;
 use crate::error::Error;
 
 /// A checkpoint to write.
@@ -134,7 +135,7 @@ impl WriterThread {
         let (sender, results) = mpsc::channel();
         let handle = thread::Builder::new().name("brisk-checkpoints".to_owned()).spawn(move || {
             for due in to_write {
-                let result = due.write(|checkpoint, path| checkpoint.save(path));
+                let result = due.write(|checkpoint, path| DataParallel::single().save(checkpoint, path, 0).map(drop));
                 let has_failed = result.is_err();
                 // The receiver is gone if the run has ended with an error.
                 let _ = sender.send(result);

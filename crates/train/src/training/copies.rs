@@ -14,7 +14,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::SystemTime;
 
-use crate::checkpoint_store::{CheckpointStore, StoreError, object_of};
+use crate::checkpoint::index::Index;
+use crate::checkpoint_store::{CheckpointStore, StoreError, object_of, read_copy};
 use crate::run_folder::RunFolder;
 
 /// An object that could not be written or removed, and why.
@@ -186,11 +187,23 @@ impl Task {
         match self {
             Self::Put(path) => {
                 companions.put(store)?;
-                store.put(path, &object).map_err(failed)
+                store.put(path, &object).map_err(failed)?;
             }
-            Self::Delete(_) => store.delete(&object).map_err(failed),
+            Self::Delete(_) => store.delete(&object).map_err(failed)?,
         }
+        // What cannot be removed only takes space.
+        drop(delete_parts(store, self.path()));
+        Ok(())
     }
+}
+
+/// Removes the files of several that an earlier run has left of this checkpoint, and their index last, by which they are found.
+fn delete_parts(store: &dyn CheckpointStore, path: &Path) -> Result<(), StoreError> {
+    let index = Index::path_of(path);
+    let Some(bytes) = read_copy(store, &index)? else { return Ok(()) };
+    let found = Index::parse(&bytes, &index);
+    found.iter().flat_map(Index::files).try_for_each(|file| store.delete(file))?;
+    store.delete(&object_of(&index))
 }
 
 /// The files that a run needs, besides a checkpoint, to resume: its settings and its log. They are sent before a checkpoint, so

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::Index;
 use crate::checkpoint::Checkpoint;
+use crate::data_parallel::{DataParallelConfig, run_threads};
 use crate::error::Error;
 
 /// A checkpoint of two files in `folder`, and its index.
@@ -76,4 +77,18 @@ fn files_of_earlier_checkpoints_and_of_interrupted_ones_are_removed() {
     expected.sort();
     assert_eq!(names(folder.path()), expected, "those of the index, and those of others");
     assert_eq!(Index::next_generation(&folder.path().join("none.safetensors")), 1, "the first");
+}
+
+#[test]
+fn a_single_file_takes_the_place_of_several() -> Result<(), Error> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (path, _) = saved(folder.path(), 1);
+    // One more of a checkpoint that was not finished, and one of another checkpoint.
+    for name in ["last-2-00001-of-00002.safetensors", "best-1-00001-of-00002.safetensors"] {
+        fs::write(folder.path().join(name), "").expect("writable");
+    }
+    let whole = Checkpoint::new();
+    run_threads(2, &DataParallelConfig::default(), |replica| replica.save(&whole, &path, 0))?;
+    assert_eq!(names(folder.path()), ["best-1-00001-of-00002.safetensors", "last.safetensors"]);
+    Ok(())
 }

@@ -35,6 +35,20 @@ fn checkpoints_are_written_in_order_and_then_replace_others() -> Result<(), Erro
 }
 
 #[test]
+fn a_checkpoint_takes_the_place_of_one_of_several_files() -> Result<(), Error> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let [path, part, index] =
+        ["last", "last-3-00001-of-00002", "last"].map(|name| folder.path().join(format!("{name}.safetensors")));
+    let index = index.with_extension("safetensors.index.json");
+    [&part, &index].iter().for_each(|file| std::fs::write(file, "").expect("there is room"));
+    let mut writer = CheckpointWriter::default();
+    writer.write(due(&path, 1.0, &[]))?;
+    writer.wait()?;
+    assert_eq!([path, part, index].map(|file| file.exists()), [true, false, false]);
+    Ok(())
+}
+
+#[test]
 fn after_a_failure_no_other_checkpoint_is_written() -> Result<(), Error> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let [taken, other, old] = ["taken", "other", "old"].map(|name| folder.path().join(name));

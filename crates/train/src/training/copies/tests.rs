@@ -148,3 +148,40 @@ fn without_the_log_no_checkpoint_is_sent() {
     run.expect("put last.safetensors", true);
     assert_eq!((run.copies.wait(), run.objects().len()), (vec![], 2));
 }
+
+#[test]
+fn a_single_file_takes_the_place_of_several() {
+    let mut run = Run::start();
+    let index = |name: &str| {
+        let map = [1, 2].map(|n| (format!("tensor.{n}"), format!("{name}-7-0000{n}-of-00002.safetensors")));
+        Index::new(7, BTreeMap::from(map))
+    };
+    let [last, old] = [run.folder.last(), run.folder.best_of(1, "auc", 0.5)];
+    for path in [&last, &old] {
+        let object = object_of(path);
+        let index = index(object.trim_end_matches(".safetensors"));
+        index.save(path).expect("there is room");
+        let mut objects = run.store.objects.lock().expect("no other thread");
+        objects.extend(index.files().into_iter().map(|file| (file.to_owned(), Vec::new())));
+        let index = Index::path_of(path);
+        objects.insert(object_of(&index), fs::read(index).expect("it is there"));
+    }
+    run.write(&last, "1", std::slice::from_ref(&old));
+    run.expect("put metrics.csv", true);
+    run.expect("put last.safetensors", true);
+    // Until all files are removed, the index is there to find them.
+    run.expect("delete last-7-00001-of-00002.safetensors", false);
+    let removed = |name: &str| {
+        let files = index(name).files().into_iter().map(str::to_owned).collect::<Vec<_>>();
+        files.iter().for_each(|file| run.expect(&format!("delete {file}"), true));
+        run.expect(&format!("delete {name}.safetensors.index.json"), true);
+    };
+    run.expect("delete epoch-1-auc-0.5.safetensors", true);
+    removed("epoch-1-auc-0.5");
+    run.write(&last, "2", &[]);
+    run.expect("put last.safetensors", true);
+    removed("last");
+    assert_eq!(run.copies.wait(), []);
+    let expected = [("last.safetensors", "2"), ("metrics.csv", "epoch\n")];
+    assert_eq!(run.objects(), expected.map(|(name, text)| (name.to_owned(), text.to_owned())));
+}
