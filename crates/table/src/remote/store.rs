@@ -63,6 +63,7 @@ impl Stores {
 /// The prefixes of settings, and to which store they belong.
 const PREFIXES: [(&str, Scheme); 3] = [("aws_", Scheme::S3), ("google_", Scheme::Gs), ("azure_", Scheme::Az)];
 
+#[cfg_attr(not(feature = "http"), expect(unused_variables, reason = "no server is asked"))]
 fn connect(location: &Location, options: &RemoteOptions, heard: &Heard) -> Result<Store, Error> {
     for (name, _) in &options.settings {
         if !PREFIXES.iter().any(|(prefix, _)| name.to_ascii_lowercase().starts_with(prefix)) {
