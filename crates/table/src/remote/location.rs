@@ -169,7 +169,7 @@ impl Location {
         self.url.path().trim_start_matches('/')
     }
 
-    /// The last part of the path, still percent-encoded; empty for a folder that ends with a slash, and for a host without a path.
+    /// The last part of the path, still percent-encoded; empty for a folder that ends with a slash, or a host without a path.
     pub(crate) fn name(&self) -> &str {
         self.object().rsplit('/').next().unwrap_or_default()
     }
