@@ -111,7 +111,7 @@ fn option_of(setting: &str) -> Option<&'static str> {
         "zero" => "--zero",
         "buckets" => "--bucket-mb",
         "files" => "--checkpoint-files",
-        "order" => "--stream",
+        "stream" => "--stream",
         "store of checkpoints" => "--checkpoints-to",
         _ => return None,
     })

@@ -64,7 +64,7 @@ pub(crate) fn train(
     // The same rows, split and model on each; a difference between them is an error before anything is trained. Rows that are
     // streamed are split in another way.
     let stream = options.stream.map_or_else(|| "none".to_owned(), |mebibytes| mebibytes.to_string());
-    replicas.agree(vec![("--stream".to_owned(), stream)])?;
+    replicas.agree(vec![("stream".to_owned(), stream)])?;
     let n_cols = data.train.n_cols();
     let [train_part, valid_part] = streamed::parts(&data.train, options)?;
     let Network { model, params, optimizer } = Network::new(n_cols, run).try_map(|params| replicas.divide(params))?;
