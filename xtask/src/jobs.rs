@@ -26,9 +26,12 @@ fn ensure_slurm(install: Install) -> Result<()> {
     } else if !succeeds(&mut command("apt-get --version")) {
         eprintln!("no Slurm; the test that starts it says that it does not run");
     } else {
-        let ran = packages::install("no Slurm", &SLURM, install)?;
-        if !has_slurm() {
-            bail!("there is still no Slurm in the PATH after `{ran}`");
+        match packages::install("no Slurm", &SLURM, install) {
+            Ok(ran) if !has_slurm() => bail!("there is still no Slurm in the PATH after `{ran}`"),
+            Err(error) if install != Install::Never => {
+                eprintln!("no Slurm: {error:#}; the test that starts it says that it does not run");
+            }
+            ran => drop(ran?),
         }
     }
     Ok(())
