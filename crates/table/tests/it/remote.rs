@@ -534,7 +534,7 @@ fn urls_that_lead_nowhere_are_errors() {
     assert!(zero.to_string().contains("`parallel` is 0"), "{zero}");
 }
 
-/// Whoever waits for rows gets the error of the thread that read them ahead, and does not try for as long again.
+/// Threads that wait for rows get the error of the thread that read them ahead, and do not request them again.
 #[test]
 fn a_failure_to_read_ahead_is_the_error_of_all_that_wait() {
     let (server, url) = serving_ramp();
