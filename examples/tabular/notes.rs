@@ -15,6 +15,7 @@ pub(crate) fn rows(train: &impl RowSource, valid: Option<&impl RowSource>, test:
     let by = match splitting {
         Splitting::Random => String::new(),
         Splitting::Groups { column, .. } => format!(", split by the groups of `{}`", printable(column)),
+        Splitting::Equal { .. } => ", equal rows in one set".to_owned(),
         Splitting::Times { column, .. } => format!(", split by the times of `{}`", printable(column)),
     };
     print::note(format_args!("rows: {train} to train on{}, {test} to test{by}", valid.unwrap_or_default()));
@@ -92,6 +93,7 @@ pub(crate) fn warning(warning: &TabularWarning, target: &Target) {
     let option = match warning.remedy() {
         _ if matches!(warning, TabularWarning::Codes { .. }) => format!("`--categorical {column}` says that they are codes"),
         TabularRemedy::Drop => format!("`--drop {column}` leaves it out"),
+        TabularRemedy::GroupEqual => "`--group-equal` keeps equal rows in one set".to_owned(),
         TabularRemedy::KeepIndex => "`--keep-index` keeps it".to_owned(),
         TabularRemedy::Correct => match warning {
             TabularWarning::RareClass { .. } => "correct the file if it is a mistake",

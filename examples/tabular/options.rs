@@ -43,6 +43,9 @@ pub(crate) struct Options {
     /// Column of the groups of rows, such as patients: all rows of a group are trained on, validated or tested. It is no feature
     #[arg(long, value_name = "COLUMN", help_heading = "Data", conflicts_with = "time")]
     pub(crate) group: Option<String>,
+    /// Train on, validate or test all rows that are equal in all columns but the target, such as copies of a row
+    #[arg(long, help_heading = "Data", conflicts_with_all = ["time", "group"])]
+    pub(crate) group_equal: bool,
     /// Column of the times of rows, numbers or dates: the latest are tested, those before them validated. It remains a feature
     /// unless --drop names it, too
     #[arg(long, value_name = "COLUMN", help_heading = "Data")]

@@ -49,6 +49,7 @@ pub(crate) fn train(
     let n_folds = n_folds(detected, options)?;
     let (train, valid, test) = split(detected, options, n_folds)?;
     notes::rows(&train, valid.as_ref(), &test, &detected.splitting);
+    let equal = detected.equal_rows(&train, &test)?;
     if let (None, Some(n_folds)) = (options.folds, n_folds) {
         print::note(format_args!(
             "{n_folds} folds of the training rows, since a tenth of so few rows would not show which networks are good; `--folds 1` trains faster, validated by such a tenth"
@@ -65,6 +66,7 @@ pub(crate) fn train(
     );
     let target = scale::asked(options, target.clone(), table)?.fitted_to("train", &train)?;
     notes::columns(detected, &preprocessing, &target);
+    equal.iter().for_each(|equal| notes::warning(equal, &target));
     let sets_of = |target: &Target| -> Result<Sets> {
         let preprocessed = |rows: &Subset<&Table>, set: &'static str| -> Result<Rows> {
             Ok(preprocessing.over(columns, rows)?.with_target(target).to_rows(set)?)
@@ -159,7 +161,9 @@ pub(crate) fn train(
     };
     fitted.model.set_text_options(detected.text.clone());
     let is_stopped = fitted.reports.iter().any(|report| report.ended == Ended::Stopped);
-    let warnings = warned(detected, &fitted, options, is_stopped);
+    let mut warnings = detected.warnings.clone();
+    warnings.extend(equal);
+    let warnings = warned(warnings, &fitted, options, is_stopped);
     let linear = match (is_stopped, &rows.valid, folds.as_deref()) {
         (false, Some(valid), _) => linear::scores((options, device, stop), &fitted, (&rows.train, valid, &rows.test)),
         (false, None, Some([first, ..])) => {
@@ -248,10 +252,9 @@ fn planned(
     Ok(Planned { peak_bytes: Graph::planned_peak_bytes(&[step, evaluation])?, loader_rows_per_s: probe.rows_per_s()? })
 }
 
-/// All warnings about the columns; those that the training gave rise to are said.
-fn warned(detected: &Detected, fitted: &Fitted, options: &Options, is_stopped: bool) -> Vec<String> {
+/// All warnings, with those about the table; those that the training gave rise to are said.
+fn warned(mut warnings: Vec<TabularWarning>, fitted: &Fitted, options: &Options, is_stopped: bool) -> Vec<String> {
     let Fitted { model, .. } = fitted;
-    let mut warnings = detected.warnings.clone();
     let report = fitted.report();
     if report.n_epochs == 0 && report.ended == Ended::MaxTime {
         let smaller = if options.effort == Effort::Quick { "" } else { ", or choose `--effort quick`" };
@@ -282,7 +285,7 @@ fn warned(detected: &Detected, fitted: &Fitted, options: &Options, is_stopped: b
             let decisive = importance.and_then(|importance| importance.decisive());
             let is_known = |column: &str| {
                 let known = ImportWarning::PredictsLabel { column: column.to_owned() };
-                detected.warnings.contains(&TabularWarning::Import(known))
+                warnings.contains(&TabularWarning::Import(known))
             };
             if let Some(column) = decisive.filter(|found| !is_known(&found.column)) {
                 let warning = TabularWarning::DecidesTarget { column: column.column.clone() };

@@ -8,6 +8,7 @@ use brisk_table::{
 use brisk_train::Labels;
 
 use crate::columns::Columns;
+use crate::equal_rows::keys;
 use crate::error::{Error, FewLabels, OddCells};
 use crate::model::TabularModel;
 use crate::odd_values::{NearlyClasses, Outlier, PlaceholderDate, counts, nearly_classes, outliers, placeholder_dates};
@@ -41,6 +42,8 @@ pub struct DetectOptions {
     /// The column of the times of rows, numbers or dates of ISO 8601: the latest rows are the last set that rows are split into.
     /// It is a feature as well, unless it is dropped.
     pub time: Option<String>,
+    /// Whether rows that are equal in all features, such as copies of a row, are split into the same set.
+    pub group_equal: bool,
     /// The column of the weights of rows, numbers of at least 0: how much each counts in the loss, in calibration and in scores,
     /// but not in preprocessing. It is no feature.
     pub weight: Option<String>,
@@ -74,7 +77,7 @@ pub struct Detected {
 
 impl Detected {
     /// Splits the table, for example into rows to train on, to validate and to test: at random, and those of each class by the
-    /// same fractions; by [groups](DetectOptions::group), whose sizes the fractions fit as far as possible; or by
+    /// same fractions; by [groups](DetectOptions::group) or [equal rows](DetectOptions::group_equal), whose sizes the fractions fit as far as possible; or by
     /// [time](DetectOptions::time), the latest rows last.
     ///
     /// # Errors
@@ -156,7 +159,8 @@ impl TabularModel {
         mut progress: impl FnMut(),
     ) -> Result<Detected, Error> {
         let path = file.as_ref();
-        if options.group.is_some() && options.time.is_some() {
+        if [options.group.is_some(), options.time.is_some(), options.group_equal].into_iter().filter(|&is_set| is_set).count() > 1
+        {
             return Err(Error::TwoSplits);
         }
         if is_table(path) {
@@ -346,7 +350,8 @@ fn detected(table: Table, options: &DetectOptions, plan: Plan, source: &Source<'
             TabularWarning::PlaceholderDate { column, value: value.to_owned(), n_rows, others: others.map(str::to_owned) }
         }));
     }
-    let (splitting, unused_missing_values) = (plan.splitting, Vec::new());
+    let splitting = if options.group_equal { Splitting::Equal { keys: keys(&table)? } } else { plan.splitting };
+    let unused_missing_values = Vec::new();
     Ok(Detected { columns, target, table, splitting, target_is_guess, warnings, unused_missing_values, text })
 }
 

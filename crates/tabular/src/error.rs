@@ -199,7 +199,7 @@ pub enum Error {
         n_folds: usize,
         /// How many things there are.
         found: usize,
-        /// Rows, rows of a class, or groups.
+        /// Rows, rows of a class, different rows, or groups.
         what: String,
     },
     /// A cross-validation of rows that are split by time.
@@ -212,7 +212,7 @@ pub enum Error {
         column: String,
     },
     /// Rows are to be split in two ways.
-    #[error("rows are split by groups or by time, not by both; choose one of the columns")]
+    #[error("rows are split by groups, by time or by equal rows, not in two of these ways; choose one")]
     TwoSplits,
     /// There are fewer groups, or different times, than sets that rows are split into.
     #[error("column `{column}` has {found} {what}, expected at least {expected}, one for each set of rows; split by another column", column = printable(column))]
@@ -222,6 +222,18 @@ pub enum Error {
         /// Groups or different times.
         what: &'static str,
         /// How many there are.
+        found: usize,
+        /// How many sets there are.
+        expected: usize,
+    },
+    /// There are fewer different rows than sets that rows are split into.
+    #[error(
+        "{n_rows} rows have {found} different values of their columns, expected at least {expected}, one for each set of rows; do not split by equal rows"
+    )]
+    FewDifferent {
+        /// How many rows there are.
+        n_rows: usize,
+        /// How many of them are different.
         found: usize,
         /// How many sets there are.
         expected: usize,

@@ -11,6 +11,7 @@ mod detect;
 mod dictionaries;
 mod digest;
 mod ensemble;
+mod equal_rows;
 mod error;
 mod fitting;
 mod folds;

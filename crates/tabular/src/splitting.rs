@@ -22,6 +22,11 @@ pub enum Splitting {
         /// The group of each row, as a number.
         groups: Vec<u64>,
     },
+    /// Only rows that differ in some feature: [`DetectOptions::group_equal`](crate::DetectOptions::group_equal).
+    Equal {
+        /// A number of each row, which only equal rows have in common.
+        keys: Vec<u64>,
+    },
     /// Only earlier and later rows: [`DetectOptions::time`](crate::DetectOptions::time).
     Times {
         /// The column.
@@ -52,6 +57,11 @@ impl Splitting {
                 let n_groups = (0..rows.n_rows() as u32).map(group).collect::<HashSet<_>>().len();
                 check(n_groups, &|| format!("groups of `{}`", printable(column)))?;
                 group_k_fold(rows, group, n_folds)
+            }
+            (Self::Equal { keys }, _) => {
+                let key = |row: u32| keys[table_row(row) as usize];
+                check((0..rows.n_rows() as u32).map(key).collect::<HashSet<_>>().len(), &|| "different rows".to_owned())?;
+                group_k_fold(rows, key, n_folds)
             }
             (Self::Random, Target::Classes { classes, .. }) => {
                 let labels = labels_of(&rows).map_err(failed("train"))?;
@@ -88,6 +98,13 @@ impl Splitting {
             (Self::Groups { column, groups }, _) => {
                 few(column, "groups", groups.iter().collect::<HashSet<_>>().len())?;
                 group_split(table, |row| groups[row as usize], seed, fractions)
+            }
+            (Self::Equal { keys }, _) => {
+                let found = keys.iter().collect::<HashSet<_>>().len();
+                if found < n_parts {
+                    return Err(Error::FewDifferent { n_rows: keys.len(), found, expected: n_parts });
+                }
+                group_split(table, |row| keys[row as usize], seed, fractions)
             }
             (Self::Times { column, times }, _) => {
                 few(column, "different times", times.iter().map(|time| time.to_bits()).collect::<HashSet<_>>().len())?;

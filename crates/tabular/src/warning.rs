@@ -85,6 +85,13 @@ pub enum TabularWarning {
         /// How many rows there are.
         n_all: u64,
     },
+    /// Test rows that are equal in all features to training rows: [`Detected::equal_rows`](crate::Detected::equal_rows).
+    EqualRows {
+        /// How many they are.
+        n_rows: usize,
+        /// How many test rows there are.
+        n_test: usize,
+    },
     /// A class of the target that hardly any row has.
     RareClass {
         /// The target.
@@ -113,10 +120,11 @@ pub enum TabularWarning {
 }
 
 impl TabularWarning {
-    /// The column; `None` for what is about the first row.
+    /// The column; `None` for what is about the first row, or about whole rows.
     pub fn column(&self) -> Option<&str> {
         match self {
             Self::Import(warning) => warning.columns().first().map(String::as_str),
+            Self::EqualRows { .. } => None,
             Self::Identifier { column, .. }
             | Self::Empty { column }
             | Self::OtherDates { column, .. }
@@ -142,6 +150,7 @@ impl TabularWarning {
                 [Remedy::MakeCategorical, ..] => TabularRemedy::Categorical,
                 _ => TabularRemedy::Correct,
             },
+            Self::EqualRows { .. } => TabularRemedy::GroupEqual,
             Self::Index { .. } => TabularRemedy::KeepIndex,
             Self::DecidesTarget { .. } => TabularRemedy::Drop,
             Self::Unlabelled { .. } | Self::RareClass { .. } | Self::Thousands { .. } | Self::Empty { .. } => {
@@ -163,6 +172,8 @@ pub enum TabularRemedy {
     Drop,
     /// Set [`DetectOptions::keep_index`](crate::DetectOptions::keep_index).
     KeepIndex,
+    /// Set [`DetectOptions::group_equal`](crate::DetectOptions::group_equal), or leave copies of rows out of the file.
+    GroupEqual,
     /// Correct the cells in the file.
     Correct,
     /// Subtract a number from the column in the file, or multiply it.
@@ -179,9 +190,15 @@ impl fmt::Display for TabularWarning {
         if let Self::Import(warning) = self {
             return f.write_str(&warning.problem());
         }
+        if let Self::EqualRows { n_rows, n_test } = self {
+            return write!(
+                f,
+                "{n_rows} of {n_test} test rows have the same values in all columns as training rows, so that their scores are not those of new rows"
+            );
+        }
         write!(f, "column `{}` ", printable(self.column().unwrap_or_default()))?;
         match self {
-            Self::Import(_) => Ok(()),
+            Self::Import(_) | Self::EqualRows { .. } => Ok(()),
             Self::Unlabelled { n_rows, n_all, .. } => {
                 write!(f, "has no value in {n_rows} of {n_all} rows, which are left out")
             }

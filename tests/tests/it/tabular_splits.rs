@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use brisk_loader::{RowSource, Subset};
 use brisk_table::Table;
-use brisk_tabular::{DetectOptions, Detected, Error, Splitting, TabularModel};
+use brisk_tabular::{DetectOptions, Detected, Error, Splitting, TabularModel, TabularWarning};
 
 use crate::place::Place;
 use crate::run::noise;
@@ -80,6 +80,75 @@ fn the_latest_rows_are_tested() -> Result<(), Error> {
     let detected = detect(&place, both)?;
     assert!(detected.columns.decoded.is_empty() && matches!(detected.splitting, Splitting::Times { .. }), "dropped");
     Ok(())
+}
+
+/// 150 different rows of two numbers and a category, of which nothing follows, six times each.
+fn copies() -> String {
+    let row = |row: usize| {
+        let of = row * 7 % 150;
+        format!(
+            "{},{},{},{}\n",
+            noise(of, 0),
+            noise(of, 1),
+            ["a", "b", "c"][of % 3],
+            if noise(of, 2) > 0.0 { "yes" } else { "no" }
+        )
+    };
+    "size,weight,kind,ill\n".to_owned() + &(0..900).map(row).collect::<String>()
+}
+
+#[test]
+fn copies_of_rows_are_said_or_kept_together() -> Result<(), Error> {
+    let place = Place::new();
+    place.write("rows.csv", copies());
+    let detected = detect(&place, DetectOptions::default())?;
+    let [train, test] = detected.split(3, [0.8, 0.2])?;
+    let equal = detected.equal_rows(&train, &test)?;
+    let Some(TabularWarning::EqualRows { n_rows, n_test: 180 }) = equal else { panic!("{equal:?}") };
+    assert!(n_rows > 150, "{n_rows}");
+
+    let detected = detect(&place, DetectOptions { group_equal: true, ..DetectOptions::default() })?;
+    let of = |part: &Subset<&Table>| rows_of(part).iter().map(|row| row * 7 % 150).collect::<HashSet<_>>();
+    let [train, valid, test] = detected.split(3, [0.7, 0.1, 0.2])?;
+    let [of_train, of_valid, of_test] = [&train, &valid, &test].map(of);
+    assert!(of_train.is_disjoint(&of_valid) && of_test.is_disjoint(&(&of_train | &of_valid)) && of_test.len() == 30);
+    assert_eq!(detected.equal_rows(&train, &test)?, None);
+    for fold in detected.folds(&train, &train, 3, 4)? {
+        let rows = rows_of(&train);
+        let of = |part: &Subset<_>| -> HashSet<usize> {
+            (0..part.n_rows() as u32).map(|row| rows[part.row(row) as usize] * 7 % 150).collect()
+        };
+        assert!(of(&fold.train).is_disjoint(&of(&fold.valid)) && fold.valid.n_rows() > 0);
+    }
+    assert!(matches!(detected.folds(&train, &train, 3, 120), Err(Error::Folds { n_folds: 120, .. })));
+
+    // Few different values are equal by chance.
+    let row = |row: usize| format!("{},{},{}\n", row * 7919 % 11, row / 3 % 5, ["yes", "no"][row % 2]);
+    place.write("rows.csv", "size,weight,ill\n".to_owned() + &(0..900).map(row).collect::<String>());
+    let detected = detect(&place, DetectOptions::default())?;
+    let [train, test] = detected.split(3, [0.8, 0.2])?;
+    assert_eq!(detected.equal_rows(&train, &test)?, None);
+    Ok(())
+}
+
+#[test]
+fn the_program_says_how_many_test_rows_occur_in_training() {
+    let place = Place::new();
+    place.write("rows.csv", copies());
+    let run = |options: &[&str]| {
+        let args = [&["rows.csv", "--target", "ill", "--json", "out.json"][..], options, &SMALL].concat();
+        let (output, stderr) = place.run("tabular", &args);
+        assert!(output.status.success(), "{stderr}");
+        (stderr, place.json("out.json")["warnings"].to_string())
+    };
+    for said in [run(&[]), run(&["--folds", "2"])] {
+        assert!(said.0.contains("of 180 test rows") && said.0.contains("`--group-equal`"), "{}", said.0);
+        assert!(said.1.contains("of 180 test rows"), "{}", said.1);
+    }
+    let said = run(&["--group-equal"]);
+    assert!(!said.0.contains("test rows have") && said.0.contains("equal rows in one set"), "{}", said.0);
+    let (output, stderr) = place.run("tabular", &["rows.csv", "--group-equal", "--group", "kind"]);
+    assert!(output.status.code() == Some(2) && stderr.contains("--group-equal"), "{stderr}");
 }
 
 const SMALL: [&str; 8] = ["--model", "mlp", "--epochs", "2", "--hidden", "4", "--out", "model"];
