@@ -113,6 +113,12 @@ pub fn in_options_of(program: Program, error: TabularError) -> Error {
         TabularError::FewIntervalRows { .. } => {
             anyhow!("{}; choose lower `--intervals`, or use more rows, or `--folds`", without_remedy(&error))
         }
+        TabularError::WatchedClass { .. } => {
+            anyhow!("{}; pass `--monitor valid_log_loss`, or use more rows of the other class", without_remedy(&error))
+        }
+        TabularError::ThresholdClass { .. } => {
+            anyhow!("{}; leave `--threshold` out, or use more rows of the other class", without_remedy(&error))
+        }
         TabularError::NoFeatures { left_out, .. } if left_out.is_empty() => {
             anyhow!("{}; `--delimiter` chooses another one", without_remedy(&error))
         }

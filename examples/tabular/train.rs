@@ -141,6 +141,11 @@ pub(crate) fn train(
         configure: Box::new(configure),
         ..Fitting::new(recipes, options.seed)
     };
+    let is_enough = match &rows.valid {
+        Some(valid) => fitting.check_valid(&target, [valid].into_iter()),
+        None => fitting.check_valid(&target, folds.iter().flatten().map(|fold| &fold.valid)),
+    };
+    is_enough.map_err(|error| in_options_of(Program::Tabular, error))?;
     let model = TabularModel::new(options.seed, preprocessing.clone(), target.clone(), fitting.recipes[0].network.clone());
     let planned = match &rows.valid {
         Some(valid) => planned(device, options, &fitting.recipes[0], model, &rows.train, valid)?,
@@ -306,12 +311,15 @@ fn n_folds(detected: &Detected, options: &Options) -> Result<Option<usize>> {
         None => {
             let [rest, _] = detected.split(options.seed, REST)?;
             let n_folds = options.effort.n_folds(rest.n_rows());
-            match (n_folds > 1).then(|| detected.folds(&rest, &rest, options.seed, n_folds)) {
-                Some(Err(reason)) => {
+            let folds = |n_folds| detected.folds(&rest, &rest, options.seed, n_folds);
+            // Fewer if a class, or the groups, are too few for so many.
+            let most = (2..=n_folds).rev().find(|&n_folds| folds(n_folds).is_ok());
+            match (most, (n_folds > 1).then(|| folds(n_folds))) {
+                (None, Some(Err(reason))) => {
                     print::note(format_args!("validated by a tenth of the rows, although they are few: {reason}"));
                     1
                 }
-                _ => n_folds,
+                (most, _) => most.unwrap_or(n_folds),
             }
         }
     };

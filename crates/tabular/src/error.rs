@@ -180,6 +180,32 @@ pub enum Error {
         /// How many classes there are; none for a number.
         n_classes: usize,
     },
+    /// The validation rows of a target of two classes are all of one, and a metric of both decides when training ends.
+    #[error(
+        "target `{target}`: all {n_rows} validation rows are of class {class:?}, so that there is no AUC by which training could end; choose the log loss as `Recipe::monitor`, or use more rows of the other class",
+        target = printable(target), class = printable(class).to_string()
+    )]
+    WatchedClass {
+        /// The target.
+        target: String,
+        /// The class.
+        class: String,
+        /// How many validation rows there are with a weight above 0.
+        n_rows: usize,
+    },
+    /// The validation rows by which a threshold between two classes is chosen are all of one.
+    #[error(
+        "target `{target}`: all {n_rows} validation rows are of class {class:?}, which says nothing about a threshold between two classes; leave the threshold out, or use more rows of the other class",
+        target = printable(target), class = printable(class).to_string()
+    )]
+    ThresholdClass {
+        /// The target.
+        target: String,
+        /// The class.
+        class: String,
+        /// How many validation rows there are with a weight above 0.
+        n_rows: usize,
+    },
     /// No row has a weight.
     #[error("{path}: column `{column}`: all {n_rows} weights are 0, expected some above 0; choose another column", path = printable(path), column = printable(column))]
     NoWeight {

@@ -5,6 +5,7 @@ use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
 use brisk_train::{Ended, FitReport, Limit, Scores, Task, Trainer};
 
+use crate::class_rows::{check_threshold, check_watched};
 use crate::ensemble::selected;
 use crate::error::Error;
 use crate::importance::{Importance, ImportanceOptions};
@@ -133,7 +134,7 @@ impl<'a> Fitting<'a> {
     ///
     /// # Errors
     /// As [`Trainer::fit`] and [`TabularModel::evaluate`]; [`Error::NoRecipe`]; [`Error::NotClasses`] for weights of the classes
-    /// of a number; [`Error::NotTwoClasses`] for a threshold; [`Error::NotNumber`], [`Error::Coverage`] and
+    /// of a number; [`Error::NotTwoClasses`] and [`Error::ThresholdClass`] for a threshold; [`Error::WatchedClass`]; [`Error::NotNumber`], [`Error::Coverage`] and
     /// [`Error::FewIntervalRows`] for intervals.
     pub fn fit<S: RowSource<Feature = f32>, T: RowSource<Feature = f32>>(
         &self,
@@ -156,6 +157,18 @@ impl<'a> Fitting<'a> {
         self.intervals.map_or(Ok(()), |coverage| intervals::check(coverage).and_then(|()| target.check_number(intervals::NAME)))
     }
 
+    /// Checks that the validation rows, or those of all folds, are enough for the settings.
+    ///
+    /// # Errors
+    /// [`Error::WatchedClass`], [`Error::ThresholdClass`], [`Error::FewIntervalRows`]; those of the rows.
+    pub fn check_valid<'v, T: RowSource + 'v>(&self, target: &Target, valid: impl Iterator<Item = &'v T>) -> Result<(), Error> {
+        let valid = valid.map(|valid| labelled(target, "valid", valid)).collect::<Result<Vec<_>, _>>()?;
+        valid.iter().try_for_each(|valid| check_watched(target, &self.recipes, valid))?;
+        let all = Validated::of_all(valid.iter());
+        self.threshold.map_or(Ok(()), |_| check_threshold(target, &all))?;
+        self.intervals.map_or(Ok(()), |coverage| intervals::check_rows(target, coverage, all.labels.len()))
+    }
+
     /// Trains the networks for each of these sets of training and validation rows. The model is the mean over the sets of the
     /// same selection of networks: the one whose predictions of the validation rows of all sets are best.
     ///
@@ -174,8 +187,7 @@ impl<'a> Fitting<'a> {
             preprocessing.check_rows(target, "train", train)?;
             preprocessing.check_rows(target, "valid", valid)?;
         }
-        let n_valid = sets.iter().map(|(_, valid)| valid.n_rows()).sum();
-        self.intervals.map_or(Ok(()), |coverage| intervals::check_rows(target, coverage, n_valid))?;
+        self.check_valid(target, sets.iter().map(|(_, valid)| *valid))?;
         let mut trained: Vec<Networks> = Vec::new();
         for (i, &rows) in sets.iter().enumerate() {
             let left = self.max_time.map(|time| time.saturating_sub(started.elapsed()) / (sets.len() - i) as u32);

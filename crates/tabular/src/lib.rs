@@ -5,6 +5,7 @@
 pub mod guide;
 
 mod calibration;
+mod class_rows;
 mod columns;
 mod description;
 mod detect;

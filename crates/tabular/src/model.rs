@@ -11,6 +11,7 @@ use brisk_train::{Error as TrainError, FeedElement, Model, Predictor, Scores, St
 use serde_json::Value;
 
 use crate::calibration::{Calibration, ClassCalibration};
+use crate::class_rows::check_threshold;
 use crate::columns::Columns;
 use crate::description::{Description, FORMAT, Score, UNSEALED};
 use crate::error::Error;
@@ -203,7 +204,7 @@ impl TabularModel {
     /// on, after [calibration](Self::calibrate). Predictions and the model's folder then have it.
     ///
     /// # Errors
-    /// [`Error::NotTwoClasses`]; as [`evaluate`](Self::evaluate).
+    /// [`Error::NotTwoClasses`]; [`Error::ThresholdClass`]; as [`evaluate`](Self::evaluate).
     pub fn choose_threshold<S: RowSource<Feature = f32>>(
         &mut self,
         metric: ThresholdMetric,
@@ -216,6 +217,7 @@ impl TabularModel {
     /// The same for outputs of the network.
     pub(super) fn choose_threshold_on(&mut self, metric: ThresholdMetric, mut rows: Validated) -> Result<Threshold, Error> {
         self.target.check_two_classes()?;
+        check_threshold(&self.target, &rows)?;
         self.finish(&mut rows);
         Ok(*self.threshold.insert(Threshold::fit(metric, &rows)))
     }

@@ -6,13 +6,14 @@ use brisk_loader::{
 };
 use brisk_table::{Table, printable};
 
+use crate::class_rows::with_each_class;
 use crate::error::{Error, failed};
 use crate::target::Target;
 
 /// Which rows of a table may be in different sets.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Splitting {
-    /// Any, at random; those of each class in the same proportions.
+    /// Any, at random; those of each class in the same proportions, but at least one of each in every set, if there are as many.
     #[default]
     Random,
     /// Only rows of different groups: [`DetectOptions::group`](crate::DetectOptions::group).
@@ -110,8 +111,10 @@ impl Splitting {
                 few(column, "different times", times.iter().map(|time| time.to_bits()).collect::<HashSet<_>>().len())?;
                 ordered_split(table, times, fractions)
             }
-            (Self::Random, Target::Classes { .. }) => {
-                stratified_split(table, &labels_of(table).map_err(failed("all"))?, seed, fractions)
+            (Self::Random, Target::Classes { labels: classes, .. }) => {
+                let labels = labels_of(table).map_err(failed("all"))?;
+                let parts = stratified_split(table, &labels, seed, fractions).map_err(failed("all"))?;
+                Ok(with_each_class(table, (&labels, classes), parts, fractions)?)
             }
             (Self::Random, Target::Number { .. }) => split(table, seed, fractions),
         };

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use brisk_loader::{RowSource, Subset};
+use brisk_loader::{RowSource, Subset, labels_of};
 use brisk_table::Table;
 use brisk_tabular::{DetectOptions, Detected, Error, Splitting, TabularModel, TabularWarning};
 
@@ -149,6 +149,58 @@ fn the_program_says_how_many_test_rows_occur_in_training() {
     assert!(!said.0.contains("test rows have") && said.0.contains("equal rows in one set"), "{}", said.0);
     let (output, stderr) = place.run("tabular", &["rows.csv", "--group-equal", "--group", "kind"]);
     assert!(output.status.code() == Some(2) && stderr.contains("--group-equal"), "{stderr}");
+}
+
+/// Rows of which one in so many is ill.
+fn one_ill_in(n: usize, of: usize) -> String {
+    let row = |row: usize| format!("{},{},{}\n", noise(row, 0), noise(row, 1), if row % of == of / 2 { "yes" } else { "no" });
+    "size,weight,ill\n".to_owned() + &(0..n).map(row).collect::<String>()
+}
+
+#[test]
+fn each_set_has_a_row_of_each_class() -> Result<(), Error> {
+    let place = Place::new();
+    let rows = |part: &Subset<&Table>| {
+        let labels = labels_of(part).expect("labels");
+        [0.0, 1.0].map(|class| labels.iter().filter(|&&label| label == class).count())
+    };
+    for (n_ill, at_least) in [(1, [1, 0, 0]), (2, [1, 0, 0]), (3, [1, 1, 1]), (4, [1, 1, 1])] {
+        place.write("rows.csv", one_ill_in(800, 800 / n_ill));
+        let detected = detect(&place, DetectOptions::default())?;
+        for seed in 0..10 {
+            let parts = detected.split(seed, [0.7, 0.1, 0.2])?;
+            let of_parts = parts.each_ref().map(rows);
+            let [all_no, all_yes] = [0, 1].map(|class| of_parts.iter().map(|counts| counts[class]).sum::<usize>());
+            assert_eq!(
+                (all_no + all_yes, parts.each_ref().map(rows_of).concat().iter().collect::<HashSet<_>>().len()),
+                (800, 800)
+            );
+            // By names, "no" is the first class.
+            let n_yes = of_parts.map(|counts| counts[1]);
+            assert!(n_yes.iter().zip(at_least).all(|(n, least)| *n >= least), "{n_ill}, {seed}: {n_yes:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn few_rows_of_a_class_are_validated_by_or_the_class_is_named() {
+    let place = Place::new();
+    place.write("rows.csv", one_ill_in(1000, 250));
+    let args =
+        ["rows.csv", "--target", "ill", "--effort", "good", "--members", "2", "--hidden", "4", "--epochs", "1", "--out", "model"];
+    let (output, stderr) = place.run("tabular", &args);
+    assert!(output.status.success() && stderr.contains("3 folds of the training rows"), "{stderr}");
+
+    // One row of the class, which is trained on.
+    place.write("rows.csv", one_ill_in(1000, 1000));
+    let refuse = |args: &[&str], words: &[&str]| {
+        place.refuse("tabular", &[&["rows.csv", "--target", "ill"][..], args, &SMALL].concat(), words);
+    };
+    refuse(&[], &["`ill`", "100 validation rows", "class \"no\"", "`--monitor valid_log_loss`"]);
+    let log_loss = ["--monitor", "valid_log_loss"];
+    refuse(&[&log_loss[..], &["--threshold", "f1"]].concat(), &["`ill`", "100 validation rows", "class \"no\"", "`--threshold`"]);
+    place.succeed("tabular", &[&["rows.csv", "--target", "ill"][..], &log_loss, &SMALL].concat());
 }
 
 const SMALL: [&str; 8] = ["--model", "mlp", "--epochs", "2", "--hidden", "4", "--out", "model"];
