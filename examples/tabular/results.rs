@@ -33,6 +33,8 @@ pub(crate) struct Results<'a> {
     pub(crate) linear: Option<Scores>,
     /// Those of a constant prediction.
     pub(crate) trivial: Scores,
+    /// How much lower the log loss, or the squared error, is than that of the constant, and the standard error.
+    pub(crate) gain: [f64; 2],
     /// The score at the threshold, and at 0.5.
     pub(crate) at_threshold: Option<[f64; 2]>,
     /// What intervals are worth on the test rows.
@@ -71,6 +73,7 @@ impl Results<'_> {
             let Some(scores) = scores else { continue };
             scores.values.iter().for_each(|(name, value)| results[format!("{prefix}_{name}")] = Value::from(*value));
         }
+        results["test_gain"] = json!(self.gain);
         match model.calibration() {
             Some(Calibration::Classes(calibration)) => {
                 results["temperature"] = json!(calibration.temperature);

@@ -180,6 +180,8 @@ pub(crate) fn train(
 
     // The results.
     let (scores, trivial) = (fitted.model.evaluate(&rows.test)?, fitted.model.evaluate_constant(&rows.train, &rows.test)?);
+    let gain = fitted.model.gain_over_constant(&rows.train, &rows.test)?;
+    say_what_classes_are_worth(&fitted, gain);
     let at_threshold = fitted.model.threshold().map(|at| {
         let scores = [at, Threshold { value: 0.5, ..at }].map(|at| fitted.model.threshold_score(at, &rows.test));
         let [chosen, half] = scores;
@@ -204,6 +206,7 @@ pub(crate) fn train(
         scores,
         linear,
         trivial,
+        gain,
         at_threshold,
         held,
         segments,
@@ -232,6 +235,18 @@ pub(crate) fn train(
         true => Outcome::Stopped(stopped::status(stop, if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })),
         false => Outcome::Trained { model: Box::new(fitted.model), results: json, is_complete },
     })
+}
+
+/// Says so if the classes of the test rows are not predicted better than by their shares. (Numbers are compared on the
+/// validation rows.)
+fn say_what_classes_are_worth(Fitted { model, .. }: &Fitted, [gain, error]: [f64; 2]) {
+    let are_shares =
+        model.calibration().and_then(Calibration::classes).is_none_or(|calibration| calibration.constant_share > 0.0);
+    if !are_shares && gain <= 2.0 * error {
+        print::note(
+            "warning: on the test rows, the log loss of the predictions is not lower than that of the shares of the classes, except by chance",
+        );
+    }
 }
 
 fn without_results(error: TrainError, stop: &StopFlag) -> Result<Outcome> {

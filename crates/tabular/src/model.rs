@@ -17,6 +17,7 @@ use crate::description::{Description, FORMAT, Score, UNSEALED};
 use crate::error::Error;
 use crate::importance::{Importance, ImportanceOptions, Sample};
 use crate::intervals::{self, IntervalScore, Intervals};
+use crate::mean::weighted_mean;
 use crate::network::{Member, Network, member_path};
 use crate::number_calibration::NumberCalibration;
 use crate::preprocessing::{Preprocessed, Preprocessing};
@@ -100,16 +101,32 @@ impl TabularModel {
         S: RowSource<Feature = f32>,
         T: RowSource<Feature = f32>,
     {
-        let constant = self.constant_of("train", of_train)?;
-        let output: Vec<f32> = match constant[..] {
-            [mean] => vec![mean as f32],
-            [no, yes] => vec![(yes.ln() - no.ln()) as f32],
-            _ => constant.iter().map(|share| share.ln() as f32).collect(),
-        };
+        let output = self.constant_outputs("train", of_train)?;
         let mut rows = self.labelled("test", rows)?;
         self.target.restore(&mut rows.labels);
         rows.outputs = output.repeat(rows.labels.len());
         self.scores_of(rows)
+    }
+
+    /// How much lower the log loss of `rows`, or their squared error, is than that of the [constant](Self::evaluate_constant)
+    /// prediction for the rows `of_train`, and the standard error of this difference: the model has learned something beyond
+    /// chance if the difference is more than two of these errors.
+    ///
+    /// # Errors
+    /// As [`evaluate`](Self::evaluate).
+    pub fn gain_over_constant<S, T>(&self, of_train: &T, rows: &S) -> Result<[f64; 2], Error>
+    where
+        S: RowSource<Feature = f32>,
+        T: RowSource<Feature = f32>,
+    {
+        let constant = self.constant_outputs("train", of_train)?.repeat(rows.n_rows());
+        let predicted = self.predicted("test", rows)?;
+        let [own, of_constant] = [&predicted.outputs, &constant].map(|outputs| self.target.losses(outputs, &predicted.labels));
+        let lower: Vec<f64> = of_constant.iter().zip(own).map(|(constant, own)| constant - own).collect();
+        let mean = |numbers: &mut dyn Iterator<Item = f64>| weighted_mean(numbers, predicted.weights.as_deref());
+        let gain = mean(&mut lower.iter().copied());
+        let variance = mean(&mut lower.iter().map(|lower| (lower - gain).powi(2)));
+        Ok([gain, (variance / predicted.n_effective()).sqrt()])
     }
 
     /// Checks that rows are those of [`rows`](Self::rows).
@@ -156,6 +173,16 @@ impl TabularModel {
     /// The best constant prediction of rows: the [share of each class, or the mean](Target::constant_of).
     pub(super) fn constant_of<S: RowSource>(&self, set: &'static str, rows: &S) -> Result<Vec<f64>, Error> {
         Ok(self.target.constant_of(&self.labelled(set, rows)?))
+    }
+
+    /// The same as outputs of a network for one row: logits, or the number.
+    fn constant_outputs<S: RowSource>(&self, set: &'static str, rows: &S) -> Result<Vec<f32>, Error> {
+        let constant = self.constant_of(set, rows)?;
+        Ok(match constant[..] {
+            [mean] => vec![mean as f32],
+            [no, yes] => vec![(yes.ln() - no.ln()) as f32],
+            _ => constant.iter().map(|share| share.ln() as f32).collect(),
+        })
     }
 
     /// Fits the probabilities of classes, or numbers, to `valid`, rows that the network was not trained on, and returns the

@@ -203,6 +203,27 @@ fn few_rows_of_a_class_are_validated_by_or_the_class_is_named() {
     place.succeed("tabular", &[&["rows.csv", "--target", "ill"][..], &log_loss, &SMALL].concat());
 }
 
+#[test]
+fn classes_that_nothing_predicts_are_said() {
+    let place = Place::new();
+    let row = |row: usize, is_noise: bool| {
+        let of = if is_noise { noise(row, 2) } else { noise(row, 0) + 0.4 * noise(row, 2) };
+        format!("{},{},{}\n", noise(row, 0), noise(row, 1), if of > 0.0 { "yes" } else { "no" })
+    };
+    for (is_noise, seeds) in [(true, &["0", "1", "2", "3"][..]), (false, &["0"])] {
+        place.write("rows.csv", "size,weight,ill\n".to_owned() + &(0..900).map(|at| row(at, is_noise)).collect::<String>());
+        for seed in seeds {
+            let args = ["rows.csv", "--seed", seed, "--json", "out.json"];
+            let (output, stderr) = place.run("tabular", &[&args[..], &SMALL, &["--lr", "0.01"]].concat());
+            assert!(output.status.success(), "{stderr}");
+            let is_said = stderr.contains("shares of the classes");
+            assert_eq!(is_said, is_noise, "seed {seed}: {stderr}");
+            let gain = &place.json("out.json")["test_gain"];
+            assert_eq!(gain[0].as_f64() > gain[1].as_f64().map(|error| 2.0 * error), !is_noise, "{gain}");
+        }
+    }
+}
+
 const SMALL: [&str; 8] = ["--model", "mlp", "--epochs", "2", "--hidden", "4", "--out", "model"];
 
 #[test]
