@@ -30,6 +30,9 @@ pub(crate) struct Options {
     /// Those of other models, which are no features.
     #[arg(skip)]
     pub(crate) other_targets: Vec<String>,
+    /// The folder that the one of `--out` is moved to at last, if it is another.
+    #[arg(skip)]
+    pub(crate) moved_to: Option<PathBuf>,
     /// What the target is [default: classes if it is text, or if it has few different whole numbers, else number]
     #[arg(long, value_name = "KIND", help_heading = "Data", value_parser = one_of([
         ("binary", TargetKind::Binary), ("classes", TargetKind::Classes), ("number", TargetKind::Number)]))]
@@ -175,7 +178,7 @@ pub(crate) enum Kind {
 }
 
 /// The page in the folder of a model.
-const PAGE: &str = "report.html";
+pub(crate) const PAGE: &str = "report.html";
 
 /// Whether the word is that for no file.
 pub(crate) fn is_none(path: &Path) -> bool {
@@ -210,10 +213,29 @@ impl Options {
         own.target = Some(vec![others.remove(i)]);
         own.other_targets = others;
         own.out = self.out.join(i.to_string());
+        own.moved_to = self.moved_to.as_ref().map(|folder| folder.join(i.to_string()));
         own.save_rows = self.save_rows.as_ref().map(|folder| folder.join(i.to_string()));
         own.minutes = time.map(|time| time.as_secs_f64() / 60.0);
         own.json = None;
         own
+    }
+
+    /// The same, but with a folder beside that of `--out`, if that one has a model already, which is then kept.
+    pub(crate) fn beside_former(&self, suffix: &str) -> Option<Self> {
+        let has_model = ["model.json", "targets.json"].iter().any(|name| self.out.join(name).exists());
+        let name = self.out.file_name().filter(|_| has_model)?;
+        let out = self.out.with_file_name(format!("{}-{suffix}", name.to_string_lossy()));
+        Some(Self { out, ..self.clone() })
+    }
+
+    /// Where a file in the folder of `--out` is at last.
+    pub(crate) fn at_last(&self, path: &Path) -> PathBuf {
+        match (&self.moved_to, path.strip_prefix(&self.out)) {
+            // Joined to nothing, a path would end with a separator.
+            (Some(folder), Ok(rest)) if rest.as_os_str().is_empty() => folder.clone(),
+            (Some(folder), Ok(rest)) => folder.join(rest),
+            _ => path.to_owned(),
+        }
     }
 
     /// Where the page is written, if it is.

@@ -60,7 +60,7 @@ impl Results<'_> {
             "planned_peak_bytes": planned.peak_bytes, "precision": options.precision_on(device).to_string(), "simulated": false,
             "parameters": model.model().params().n_trained(), "target": model.target().name(),
             "task": model.target().kind().to_string(), "ended": report.ended.to_string(),
-            "model_folder": options.out.to_string_lossy(), "warnings": self.warnings, "importance": model.importance(),
+            "model_folder": options.at_last(&options.out).to_string_lossy(), "warnings": self.warnings, "importance": model.importance(),
         });
         let rare = model.preprocessing().rare_values();
         results["rare_values"] = rare.map(|(column, n_rare)| (column.to_owned(), n_rare.into())).collect::<Map<_, _>>().into();
@@ -252,8 +252,8 @@ impl Results<'_> {
         if let Some((segment, score)) = self.worse_segments().first() {
             lines.push(("worst rows", format!("{segment}: {score}")));
         }
-        lines.push(("model", printable(&options.out).to_string()));
-        lines.extend(options.report_path().map(|path| ("report", printable(&path).to_string())));
+        lines.push(("model", printable(&options.at_last(&options.out)).to_string()));
+        lines.extend(options.report_path().map(|path| ("report", printable(&options.at_last(&path)).to_string())));
         lines
     }
 }

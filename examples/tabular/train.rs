@@ -13,7 +13,7 @@ use brisk_nn::Adam;
 use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::Device;
 use brisk_report::{seconds, thousands};
-use brisk_table::{ImportWarning, RowBatch, Schema, Table, TableWriter, Weights};
+use brisk_table::{ImportWarning, RowBatch, Schema, Table, TableWriter, Weights, printable};
 use brisk_tabular::{
     Calibration, Detected, Effort, Error as TabularError, Fitted, Fitting, ImportanceOptions, Preprocessing,
     PreprocessingOptions, Recipe, SegmentOptions, TabularModel, TabularWarning, Target, TargetScale, Threshold,
@@ -191,6 +191,12 @@ pub(crate) fn train(
     let held = fitted.model.interval_score(&rows.test)?;
     let segments = fitted.model.segment_errors(columns, &test, &SegmentOptions::default())?;
     fitted.model.set_scores(scores.values.iter().map(|(name, value)| (format!("test_{name}"), *value)).collect());
+    let beside = if is_stopped { options.beside_former("stopped") } else { None };
+    if let Some(beside) = &beside {
+        let [kept, out] = [&options.out, &beside.out].map(|folder| printable(folder));
+        print::note(format_args!("the model in {kept} is kept, since this run was stopped: its own is written to {out}"));
+    }
+    let options = beside.as_ref().unwrap_or(options);
     fitted.model.save(&options.out)?;
     options.remove_former_page()?;
     let elapsed = started.elapsed().as_secs_f64();

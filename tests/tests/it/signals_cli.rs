@@ -165,6 +165,41 @@ fn examples_that_cannot_resume_end_with_the_status_of_the_signal() {
         assert_eq!(status, Some(143), "{word}: {said}");
         assert_eq!(place.path("model/model.json").exists(), has_model, "{word}: {said}");
     }
+    // A model that is there is kept.
+    let model = || fs::read(place.path("model/model.json")).expect("the model");
+    let kept = model();
+    let (status, said) = terminated(&dir, "tabular", &[&args[..], &["--seed", "1"]].concat(), "epoch 2/");
+    assert!(status == Some(143) && said.contains("the model in model is kept") && said.contains("model-stopped"), "{said}");
+    assert!(model() == kept && place.path("model-stopped/model.json").exists());
+}
+
+/// Of several targets, all that were there are kept until all are trained again.
+#[test]
+fn the_models_of_several_targets_are_kept_if_a_run_is_stopped() {
+    let place = Place::new();
+    let dir = place.path("");
+    let rows: String = (0..500).map(|row| format!("{},{},{}\n", row * 37 % 101, row % 3 / 2, row * 37 % 101 / 50)).collect();
+    fs::write(place.path("rows.csv"), format!("x,y,z\n{rows}")).expect("there is room");
+    let args = ["rows.csv", "--target", "y,z", "--model", "mlp", "--hidden", "4", "--out", "model"];
+    let short = [&args[..], &["--epochs", "2"]].concat();
+    let run = |args: &[&str]| {
+        let mut command = Command::new(built("tabular"));
+        command.args(args).env("BRISK_DEVICE", "cpu").env("XDG_RUNTIME_DIR", &dir).current_dir(&dir);
+        let output = command.output().expect("the example runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    run(&short);
+    let files = ["model/targets.json", "model/0/model.json", "model/1/model.json"];
+    let models = || files.map(|file| fs::read(place.path(file)).expect("the models"));
+    let kept = models();
+    let long = [&args[..], &["--epochs", "100000", "--patience", "100000", "--seed", "1"]].concat();
+    let (status, said) = terminated(&dir, "tabular", &long, "epoch 2/");
+    assert!(status == Some(143) && said.contains("the models in model are kept"), "{said}");
+    assert!(models() == kept && place.path("model-unfinished/0/model.json").exists());
+    let shown = run(&[&short[..], &["--seed", "1"]].concat());
+    assert!(models() != kept && !place.path("model-unfinished").exists() && place.path("model/1/report.html").exists());
+    assert!(!shown.contains("unfinished"), "{shown}");
 }
 
 /// Shells start background jobs of scripts with SIGINT ignored, and `nohup` ignores SIGHUP.
