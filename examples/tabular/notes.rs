@@ -55,7 +55,7 @@ pub(crate) fn columns(detected: &Detected, preprocessing: &Preprocessing, target
 }
 
 /// The warnings; of many of one kind, the first ones.
-fn warnings(found: &[TabularWarning], target: &Target) {
+pub(crate) fn warnings(found: &[TabularWarning], target: &Target) {
     const MAX_OF_KIND: usize = 5;
     let mut kinds: Vec<(Kind, usize)> = Vec::new();
     for found in found {
@@ -97,6 +97,7 @@ pub(crate) fn warning(warning: &TabularWarning, target: &Target) {
         TabularRemedy::KeepIndex => "`--keep-index` keeps it".to_owned(),
         TabularRemedy::Correct => match warning {
             TabularWarning::RareClass { .. } => "correct the file if it is a mistake",
+            TabularWarning::UntrainedClass { .. } => "split the rows in another way, or leave those of the class out",
             TabularWarning::Unlabelled { .. } => "`predict` finds their values",
             TabularWarning::Import(ImportWarning::RowsInCell { .. }) => "correct the quotes in the file",
             TabularWarning::Empty { .. } => "correct the file if it should have values",

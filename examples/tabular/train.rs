@@ -49,7 +49,8 @@ pub(crate) fn train(
     let n_folds = n_folds(detected, options)?;
     let (train, valid, test) = split(detected, options, n_folds)?;
     notes::rows(&train, valid.as_ref(), &test, &detected.splitting);
-    let equal = detected.equal_rows(&train, &test)?;
+    let mut of_split: Vec<TabularWarning> = detected.equal_rows(&train, &test)?.into_iter().collect();
+    of_split.extend(detected.untrained_classes(&train)?);
     if let (None, Some(n_folds)) = (options.folds, n_folds) {
         print::note(format_args!(
             "{n_folds} folds of the training rows, since a tenth of so few rows would not show which networks are good; `--folds 1` trains faster, validated by such a tenth"
@@ -66,7 +67,7 @@ pub(crate) fn train(
     );
     let target = scale::asked(options, target.clone(), table)?.fitted_to("train", &train)?;
     notes::columns(detected, &preprocessing, &target);
-    equal.iter().for_each(|equal| notes::warning(equal, &target));
+    notes::warnings(&of_split, &target);
     let sets_of = |target: &Target| -> Result<Sets> {
         let preprocessed = |rows: &Subset<&Table>, set: &'static str| -> Result<Rows> {
             Ok(preprocessing.over(columns, rows)?.with_target(target).to_rows(set)?)
@@ -167,7 +168,7 @@ pub(crate) fn train(
     fitted.model.set_text_options(detected.text.clone());
     let is_stopped = fitted.reports.iter().any(|report| report.ended == Ended::Stopped);
     let mut warnings = detected.warnings.clone();
-    warnings.extend(equal);
+    warnings.extend(of_split);
     let warnings = warned(warnings, &fitted, options, is_stopped);
     let linear = match (is_stopped, &rows.valid, folds.as_deref()) {
         (false, Some(valid), _) => linear::scores((options, device, stop), &fitted, (&rows.train, valid, &rows.test)),

@@ -92,6 +92,15 @@ pub enum TabularWarning {
         /// How many test rows there are.
         n_test: usize,
     },
+    /// A class of the target without training rows: [`Detected::untrained_classes`](crate::Detected::untrained_classes).
+    UntrainedClass {
+        /// The target.
+        column: String,
+        /// The class.
+        class: String,
+        /// How many rows have it.
+        n_rows: u64,
+    },
     /// A class of the target that hardly any row has.
     RareClass {
         /// The target.
@@ -135,6 +144,7 @@ impl TabularWarning {
             | Self::PlaceholderDate { column, .. }
             | Self::Unlabelled { column, .. }
             | Self::RareClass { column, .. }
+            | Self::UntrainedClass { column, .. }
             | Self::Thousands { column, .. }
             | Self::Rounded { column, .. } => Some(column),
         }
@@ -153,9 +163,11 @@ impl TabularWarning {
             Self::EqualRows { .. } => TabularRemedy::GroupEqual,
             Self::Index { .. } => TabularRemedy::KeepIndex,
             Self::DecidesTarget { .. } => TabularRemedy::Drop,
-            Self::Unlabelled { .. } | Self::RareClass { .. } | Self::Thousands { .. } | Self::Empty { .. } => {
-                TabularRemedy::Correct
-            }
+            Self::UntrainedClass { .. }
+            | Self::Unlabelled { .. }
+            | Self::RareClass { .. }
+            | Self::Thousands { .. }
+            | Self::Empty { .. } => TabularRemedy::Correct,
             Self::Outlier { .. } | Self::PlaceholderDate { .. } => TabularRemedy::MissingValue,
             _ => TabularRemedy::Categorical,
         }
@@ -214,6 +226,10 @@ impl fmt::Display for TabularWarning {
             }
             Self::RareClass { class, n_rows, n_all, .. } => {
                 write!(f, "has the class {:?} in {n_rows} of {n_all} rows", printable(class))
+            }
+            Self::UntrainedClass { class, n_rows, .. } => {
+                let rows = if *n_rows == 1 { "row, which is no training row" } else { "rows, none of which is a training row" };
+                write!(f, "has the class {:?} in {n_rows} {rows}, so that it is never predicted", printable(class))
             }
             Self::Identifier { n_distinct, n_values, .. } => {
                 write!(f, "is left out: it has {n_distinct} different texts in {n_values} rows, as an identifier has")

@@ -224,6 +224,26 @@ fn classes_that_nothing_predicts_are_said() {
     }
 }
 
+#[test]
+fn classes_that_no_training_row_has_are_named() {
+    let place = Place::new();
+    // The class "late" is in the last rows only.
+    let row = |row: usize| {
+        let name = if row >= 290 { "late" } else { ["a", "b"][row % 2] };
+        format!("{},2024-{:02}-{:02},{name}\n", noise(row, 0), row / 28 + 1, row % 28 + 1)
+    };
+    place.write("rows.csv", "size,day,ill\n".to_owned() + &(0..300).map(row).collect::<String>());
+    let args = [&["rows.csv", "--target", "ill", "--json", "out.json"][..], &SMALL].concat();
+    let (output, stderr) = place.run("tabular", &[&args[..], &["--time", "day"]].concat());
+    assert!(
+        output.status.success() && stderr.contains("the class \"late\" in 10 rows, none of which is a training row"),
+        "{stderr}"
+    );
+    assert!(place.json("out.json")["warnings"].to_string().contains("late"), "{stderr}");
+    let (output, stderr) = place.run("tabular", &args);
+    assert!(output.status.success() && !stderr.contains("late\" in"), "{stderr}");
+}
+
 const SMALL: [&str; 8] = ["--model", "mlp", "--epochs", "2", "--hidden", "4", "--out", "model"];
 
 #[test]
