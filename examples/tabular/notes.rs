@@ -22,7 +22,7 @@ pub(crate) fn rows(train: &impl RowSource, valid: Option<&impl RowSource>, test:
 }
 
 /// What the columns and the target are, and what is odd about them.
-pub(crate) fn columns(detected: &Detected, preprocessing: &Preprocessing, target: &Target) {
+pub(crate) fn columns(detected: &Detected, about_columns: &[TabularWarning], preprocessing: &Preprocessing, target: &Target) {
     let with_missing = preprocessing.numbers().iter().filter(|column| column.has_indicator).count();
     print::note(format_args!(
         "columns: {} ({with_missing} with missing values), {}",
@@ -37,21 +37,36 @@ pub(crate) fn columns(detected: &Detected, preprocessing: &Preprocessing, target
             preprocessing.min_category_rows()
         ));
     }
-    for (column, decoding) in &detected.columns.decoded {
-        let has_hours = preprocessing.numbers().iter().any(|number| number.column == *column && number.reading == Reading::Hour);
+    let is_left_out = |column: &str| preprocessing.left_out(&detected.columns).any(|other| other == column);
+    for (column, decoding) in detected.columns.decoded.iter().filter(|(column, _)| !is_left_out(column)) {
         let how = match decoding {
-            Decoding::Date if has_hours => "dates, which become year, month, weekday, hour and days",
-            Decoding::Date => "dates, which become year, month, weekday and days",
-            _ => "numbers close to each other, which become differences, so that they keep their digits",
+            Decoding::Date => format!("dates, which become {}", parts_of_dates(preprocessing, column)),
+            _ => "numbers close to each other, which become differences, so that they keep their digits".to_owned(),
         };
         print::note(format_args!("column `{}`: {how}", printable(column)));
     }
-    warnings(&detected.warnings, target);
+    warnings(about_columns, target);
     for word in &detected.unused_missing_values {
         print::note(format_args!("warning: no cell is {:?}, which `--missing-value` names", printable(word)));
     }
     let other = if detected.target_is_guess { "; `--target COLUMN` chooses another" } else { "" };
     print::note(format_args!("target: {}, {}{other}", printable(target.name()), described(target)));
+}
+
+/// "year, month, weekday and days", without those that are the same in all training rows.
+fn parts_of_dates(preprocessing: &Preprocessing, column: &str) -> String {
+    let parts = preprocessing.numbers().iter().filter(|number| number.column == column).map(|number| match number.reading {
+        Reading::Year => "year",
+        Reading::Month => "month",
+        Reading::Weekday => "weekday",
+        Reading::Hour => "hour",
+        _ => "days",
+    });
+    let parts: Vec<&str> = parts.collect();
+    match &parts[..] {
+        [others @ .., last] if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => parts.concat(),
+    }
 }
 
 /// The warnings; of many of one kind, the first ones.
@@ -100,6 +115,7 @@ pub(crate) fn warning(warning: &TabularWarning, target: &Target) {
             TabularWarning::UntrainedClass { .. } => "split the rows in another way, or leave those of the class out",
             TabularWarning::Unlabelled { .. } => "`predict` finds their values",
             TabularWarning::Import(ImportWarning::RowsInCell { .. }) => "correct the quotes in the file",
+            TabularWarning::SameInTraining { .. } => "correct the file if it should have others",
             TabularWarning::Empty { .. } => "correct the file if it should have values",
             TabularWarning::Thousands { .. } => "remove such marks from the file",
             _ => "correct the file if they mean the same",

@@ -58,7 +58,8 @@ pub(crate) fn train(
     }
 
     // How columns become features, fitted to the rows to train on.
-    let how = PreprocessingOptions { scaling: options.scaling, min_category_rows: options.min_category_rows };
+    let how =
+        PreprocessingOptions { scaling: options.scaling, min_category_rows: options.min_category_rows, leaves_out_same: true };
     let fitted = Preprocessing::fit_with(columns, &train, &how);
     let preprocessing = fitted.map_err(|error| in_options_of(Program::Tabular, error))?;
     ensure!(
@@ -66,7 +67,8 @@ pub(crate) fn train(
         "`--min-category-rows` has no effect, since no column is a category; leave it out"
     );
     let target = scale::asked(options, target.clone(), table)?.fitted_to("train", &train)?;
-    notes::columns(detected, &preprocessing, &target);
+    let warnings = about_columns(detected, &preprocessing);
+    notes::columns(detected, &warnings, &preprocessing, &target);
     notes::warnings(&of_split, &target);
     let sets_of = |target: &Target| -> Result<Sets> {
         let preprocessed = |rows: &Subset<&Table>, set: &'static str| -> Result<Rows> {
@@ -167,9 +169,7 @@ pub(crate) fn train(
     };
     fitted.model.set_text_options(detected.text.clone());
     let is_stopped = fitted.reports.iter().any(|report| report.ended == Ended::Stopped);
-    let mut warnings = detected.warnings.clone();
-    warnings.extend(of_split);
-    let warnings = warned(warnings, &fitted, options, is_stopped);
+    let warnings = warned([warnings, of_split].concat(), &fitted, options, is_stopped);
     let linear = match (is_stopped, &rows.valid, folds.as_deref()) {
         (false, Some(valid), _) => linear::scores((options, device, stop), &fitted, (&rows.train, valid, &rows.test)),
         (false, None, Some([first, ..])) => {
@@ -277,6 +277,18 @@ fn planned(
     let [step, evaluation] = training.graphs();
     let probe = FeedProbe::new(device, training.train_rows(), training.scale())?;
     Ok(Planned { peak_bytes: Graph::planned_peak_bytes(&[step, evaluation])?, loader_rows_per_s: probe.rows_per_s()? })
+}
+
+/// The warnings about the columns, of which some are left out.
+fn about_columns(detected: &Detected, preprocessing: &Preprocessing) -> Vec<TabularWarning> {
+    let left_out: Vec<&str> = preprocessing.left_out(&detected.columns).collect();
+    let is_said_again = |warning: &&TabularWarning| {
+        let is_same = matches!(warning, TabularWarning::Import(ImportWarning::SameValue { .. }));
+        is_same && warning.column().is_some_and(|column| left_out.contains(&column))
+    };
+    let others = detected.warnings.iter().filter(|warning| !is_said_again(warning)).cloned();
+    let same = left_out.iter().map(|&column| TabularWarning::SameInTraining { column: column.to_owned() });
+    others.chain(same).collect()
 }
 
 /// All warnings, with those about the table; those that the training gave rise to are said.

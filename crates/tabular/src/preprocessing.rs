@@ -71,11 +71,15 @@ pub struct PreprocessingOptions {
     /// The fewest training rows of a value of a category. Values in fewer rows become one with those that are missing or unknown,
     /// whose embedding is then trained. 1, the default, for none.
     pub min_category_rows: usize,
+    /// Whether columns are [left out](Preprocessing::left_out) in which all training rows have the same value, or none, so that
+    /// nothing is learned of them; likewise parts of dates. If that would leave no column, those with a value are kept. By
+    /// default, a column without values is an error, and one with a single value is a feature, whose weights are not trained.
+    pub leaves_out_same: bool,
 }
 
 impl Default for PreprocessingOptions {
     fn default() -> Self {
-        Self { scaling: Scaling::default(), min_category_rows: 1 }
+        Self { scaling: Scaling::default(), min_category_rows: 1, leaves_out_same: false }
     }
 }
 
@@ -147,13 +151,13 @@ impl Preprocessing {
     /// The same with more options.
     ///
     /// # Errors
-    /// As [`fit`](Self::fit); [`Error::RareValues`] for a column without a value in as many rows as asked for.
+    /// As [`fit`](Self::fit), but for columns that are [left out](PreprocessingOptions::leaves_out_same); [`Error::RareValues`] for a column without a value in as many rows as asked for.
     pub fn fit_with<S: RowSource<Feature: FeedElement>>(
         columns: &Columns,
         rows: &S,
         options: &PreprocessingOptions,
     ) -> Result<Self, Error> {
-        let &PreprocessingOptions { scaling, min_category_rows } = options;
+        let &PreprocessingOptions { scaling, min_category_rows, leaves_out_same } = options;
         check_columns(columns, rows)?;
         let n_rows = rows.n_rows();
         if n_rows == 0 || n_rows >= u32::MAX as usize {
@@ -190,9 +194,15 @@ impl Preprocessing {
             return Err(Error::Infinite { row: rows.source_row(row as u32) as usize, column: readings[col].0.to_owned() });
         }
         let all_missing = |column: &str| Error::AllMissing { column: column.to_owned(), n_rows };
-        let mut sorted = sorted.into_iter();
-        let number = |(&(column, reading), moments): (&(&str, Reading), Moments)| {
-            let values = sorted.next();
+        let numbers_differ = |moments: &Moments| moments.n > 0.0 && (moments.min < moments.max || (moments.n as usize) < n_rows);
+        // The first of them is missing values.
+        let values_differ = |counts: &[usize]| counts[1..].iter().any(|&count| count > 0 && count < n_rows);
+        let is_category = |column: &Dictionary| columns.decoding(column.name()).is_none();
+        let leaves_out = leaves_out_same
+            && (moments.iter().any(numbers_differ)
+                || columns.categories.iter().zip(&counts).any(|(column, counts)| is_category(column) && values_differ(counts)));
+        let sorted = sorted.into_iter().map(Some).chain(std::iter::repeat(None));
+        let number = |((&(column, reading), moments), values): ((&(&str, Reading), Moments), Option<Vec<f32>>)| {
             if moments.n == 0.0 || values.as_ref().is_some_and(Vec::is_empty) {
                 return Err(all_missing(column));
             }
@@ -202,7 +212,11 @@ impl Preprocessing {
             let (mean, range) = (moments.mean, [moments.min, moments.max]);
             Ok(NumberColumn { name, column, reading, mean, range, has_indicator, scale })
         };
-        let numbers = readings.iter().zip(moments).map(number).collect::<Result<_, _>>()?;
+        let numbers = readings.iter().zip(moments).zip(sorted).filter(|((_, moments), values)| {
+            // Those that quantiles are of may be none.
+            !leaves_out || (numbers_differ(moments) && values.as_ref().is_none_or(|values| !values.is_empty()))
+        });
+        let numbers = numbers.map(number).collect::<Result<_, _>>()?;
         let category = |(column, counts): (&Dictionary, Vec<usize>)| {
             let found = column.values().iter().zip(&counts[1..]).filter(|(_, count)| **count > 0);
             // Different spellings of a value are one after normalization.
@@ -230,7 +244,8 @@ impl Preprocessing {
                 }
             }
         };
-        let categories = columns.categories.iter().zip(counts).filter(|(column, _)| columns.decoding(column.name()).is_none());
+        let categories = columns.categories.iter().zip(counts).filter(|(column, _)| is_category(column));
+        let categories = categories.filter(|(_, counts)| !leaves_out || values_differ(counts));
         let categories = categories.map(category).collect::<Result<Vec<_>, Error>>()?;
         let (categories, n_rare) = categories.into_iter().unzip();
         Ok(Self { scaling, numbers, categories, min_category_rows, n_rare })
@@ -281,6 +296,13 @@ impl Preprocessing {
     pub fn rare_values(&self) -> impl Iterator<Item = (&str, usize)> {
         let columns = self.categories.iter().zip(&self.n_rare).filter(|(_, n_rare)| **n_rare > 0);
         columns.map(|(column, n_rare)| (column.name(), *n_rare))
+    }
+
+    /// Those of `columns`, which it was [fitted](PreprocessingOptions::leaves_out_same) to, that it leaves out.
+    pub fn left_out<'a>(&self, columns: &'a Columns) -> impl Iterator<Item = &'a str> {
+        let uses = self.uses();
+        let all = columns.numbers.iter().map(String::as_str).chain(columns.categories.iter().map(Dictionary::name));
+        all.filter(move |name| !uses.iter().any(|used| used.name == *name))
     }
 
     /// The categorical columns, with the values that occurred in training, except for rare ones.

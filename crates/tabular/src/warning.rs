@@ -26,6 +26,11 @@ pub enum TabularWarning {
         /// The column.
         column: String,
     },
+    /// All training rows have the same value in a column, or none, and it was left out: [`Preprocessing::left_out`](crate::Preprocessing::left_out).
+    SameInTraining {
+        /// The column.
+        column: String,
+    },
     /// Dates that are not those of ISO 8601 were left out.
     OtherDates {
         /// The column.
@@ -136,6 +141,7 @@ impl TabularWarning {
             Self::EqualRows { .. } => None,
             Self::Identifier { column, .. }
             | Self::Empty { column }
+            | Self::SameInTraining { column }
             | Self::OtherDates { column, .. }
             | Self::Index { column }
             | Self::DecidesTarget { column }
@@ -163,7 +169,8 @@ impl TabularWarning {
             Self::EqualRows { .. } => TabularRemedy::GroupEqual,
             Self::Index { .. } => TabularRemedy::KeepIndex,
             Self::DecidesTarget { .. } => TabularRemedy::Drop,
-            Self::UntrainedClass { .. }
+            Self::SameInTraining { .. }
+            | Self::UntrainedClass { .. }
             | Self::Unlabelled { .. }
             | Self::RareClass { .. }
             | Self::Thousands { .. }
@@ -238,6 +245,7 @@ impl fmt::Display for TabularWarning {
                 write!(f, "is left out: {:?} is not a date of ISO 8601, such as 2024-01-31", printable(example))
             }
             Self::Empty { .. } => f.write_str("is left out: it has no value in any row"),
+            Self::SameInTraining { .. } => f.write_str("is left out: all training rows have the same value there, or none"),
             Self::Index { .. } => f.write_str("is left out: it is the index of a data frame"),
             Self::DecidesTarget { .. } => {
                 f.write_str("alone decides the predictions, which are nearly without errors; is it known before the target is?")

@@ -35,3 +35,35 @@ fn rare_values_are_merged_and_told() {
     let words = ["column `colour`", "at least 1000", "--drop colour", "--min-category-rows"];
     place.refuse("tabular", &["rows.csv", "--min-category-rows", "1000", "--out", "none"], &words);
 }
+
+/// Columns that have one value, or none, in all training rows, which depends on the seed, or in all rows.
+#[test]
+fn columns_that_training_rows_do_not_differ_in_are_left_out() {
+    let place = Place::new();
+    let row = |row: usize| {
+        let sparse = if row == 77 || row == 191 { "3.5" } else { "" };
+        let word = if row == 50 { "word" } else { "" };
+        format!("{},{sparse},{word},7,{}\n", noise(row, 0), noise(row, 0) + 0.1 * noise(row, 1))
+    };
+    place.write("rows.csv", "x,sparse,word,same,y\n".to_owned() + &(0..400).map(row).collect::<String>());
+    let mut left_out = std::collections::HashSet::new();
+    for seed in ["0", "1", "2", "3", "4", "5"] {
+        let args =
+            ["rows.csv", "--model", "mlp", "--epochs", "1", "--hidden", "4", "--folds", "1", "--seed", seed, "--out", "model"];
+        let (output, stderr) = place.run("tabular", &[&args[..], &["--categorical", "word", "--json", "out.json"]].concat());
+        assert!(output.status.success(), "{stderr}");
+        assert!(stderr.contains("`same` is left out") && !stderr.contains("`same` has the same value"), "{stderr}");
+        for column in ["sparse", "word"] {
+            if stderr.contains(&format!("`{column}` is left out")) {
+                left_out.insert(column);
+                assert!(place.json("out.json")["warnings"].to_string().contains(column), "{stderr}");
+            }
+        }
+        place.write("new.csv", "x,sparse,word\n0.5,1,other\n");
+        place.succeed("predict", &["model", "new.csv", "--out", "out.csv"]);
+    }
+    assert!(left_out.contains("word"), "one row in ten is not trained on: {left_out:?}");
+    // If there is nothing else, a single value is kept, from which the mean is learned.
+    place.write("rows.csv", "same,y\n".to_owned() + &(0..100).map(|row| format!("7,{}\n", noise(row, 0))).collect::<String>());
+    place.succeed("tabular", &["rows.csv", "--model", "mlp", "--epochs", "1", "--hidden", "4", "--out", "model"]);
+}
