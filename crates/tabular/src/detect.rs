@@ -506,6 +506,7 @@ impl Use {
         if n_distinct == 1 && survey.n_missing == 0 && n_values > 1 {
             warnings.push(TabularWarning::Import(ImportWarning::SameValue { columns: vec![column.clone()] }));
         }
+        warnings.extend(units(survey));
         let is_identifier = n_distinct > MIN_IDENTIFIERS && n_distinct as f64 >= IDENTIFIER_SHARE * n_values as f64;
         match survey.kind() {
             ColumnKind::Numbers if is_precise(survey) => Self::Number,
@@ -553,6 +554,11 @@ fn rounded(survey: &ColumnSurvey, can_be_shifted: bool) -> Option<TabularWarning
         .then(|| TabularWarning::Rounded { column: survey.name.clone(), largest })
 }
 
+/// Numbers that units make text.
+fn units(survey: &ColumnSurvey) -> Option<TabularWarning> {
+    survey.with_units().map(|example| TabularWarning::Units { column: survey.name.clone(), example: example.to_owned() })
+}
+
 /// Whether the numbers are closer to each other than to zero.
 fn are_far_from_zero(survey: &ColumnSurvey) -> bool {
     survey.max.abs().max(survey.min.abs()) > survey.max - survey.min
@@ -575,6 +581,7 @@ fn label_kind(
     let asks_for_classes = matches!(task, Some(TargetKind::Classes | TargetKind::Binary));
     if !asks_for_classes {
         check_cells(path, survey, counted, true)?;
+        warnings.extend(units(survey));
     }
     match survey.kind() {
         ColumnKind::Numbers | ColumnKind::Empty if is_precise(survey) => Ok((LabelKind::Number, 0.0)),

@@ -124,6 +124,13 @@ pub enum TabularWarning {
         /// One of them.
         example: String,
     },
+    /// Numbers with units are text: [`brisk_table::ColumnSurvey::with_units`].
+    Units {
+        /// The column.
+        column: String,
+        /// One of them.
+        example: String,
+    },
     /// Whole numbers that are too large for all their digits are numbers all the same.
     Rounded {
         /// The column.
@@ -152,6 +159,7 @@ impl TabularWarning {
             | Self::RareClass { column, .. }
             | Self::UntrainedClass { column, .. }
             | Self::Thousands { column, .. }
+            | Self::Units { column, .. }
             | Self::Rounded { column, .. } => Some(column),
         }
     }
@@ -169,7 +177,8 @@ impl TabularWarning {
             Self::EqualRows { .. } => TabularRemedy::GroupEqual,
             Self::Index { .. } => TabularRemedy::KeepIndex,
             Self::DecidesTarget { .. } => TabularRemedy::Drop,
-            Self::SameInTraining { .. }
+            Self::Units { .. }
+            | Self::SameInTraining { .. }
             | Self::UntrainedClass { .. }
             | Self::Unlabelled { .. }
             | Self::RareClass { .. }
@@ -256,6 +265,9 @@ impl fmt::Display for TabularWarning {
                     f,
                     "has {example} beside whole numbers below 1000, as if its mark were between thousands; it was read as decimal"
                 )
+            }
+            Self::Units { example, .. } => {
+                write!(f, "has numbers with units, such as {:?}, which are read as text, not as numbers", printable(example))
             }
             Self::Rounded { largest, .. } => {
                 write!(f, "has whole numbers up to {largest}, which are rounded, so that some become equal")

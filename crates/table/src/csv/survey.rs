@@ -5,6 +5,7 @@ mod found;
 mod marked;
 mod sketch;
 mod thousands;
+mod units;
 
 use std::borrow::Cow;
 use std::path::Path;

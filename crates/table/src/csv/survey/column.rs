@@ -1,6 +1,7 @@
 use super::marked::is_marked_number;
 use super::sketch::Distinct;
 use super::thousands::Thousands;
+use super::units::Units;
 use crate::csv::{Decimal, number64};
 use crate::import::is_missing;
 use crate::iso_time::{IsoTime, looks_like_date};
@@ -62,6 +63,7 @@ pub struct ColumnSurvey {
     n_marked: u64,
     n_other_dates: u64,
     thousands: Thousands,
+    units: Units,
     texts: Distinct,
     numbers: Distinct,
     decimal: u8,
@@ -98,7 +100,7 @@ pub enum ColumnKind {
     Codes,
     /// Dates of ISO 8601, some of them with a time of day.
     Dates,
-    /// Dates in another form.
+    /// Dates in another form, or in several.
     OtherDates,
     /// Text.
     Text,
@@ -134,6 +136,7 @@ impl ColumnSurvey {
             n_marked: 0,
             n_other_dates: 0,
             thousands: Thousands::default(),
+            units: Units::default(),
             texts: Distinct::default(),
             numbers: Distinct::default(),
             decimal: decimal.mark(),
@@ -209,6 +212,8 @@ impl ColumnSurvey {
             self.n_marked += n;
         } else if looks_like_date(text) {
             self.n_other_dates += n;
+        } else {
+            self.units.add(text, n);
         }
     }
 
@@ -237,6 +242,7 @@ impl ColumnSurvey {
         self.are_whole &= later.are_whole;
         (self.min, self.max) = (self.min.min(later.min), self.max.max(later.max));
         self.thousands.merge(&later.thousands);
+        self.units.merge(&later.units);
         self.missing.iter_mut().zip(&later.missing).for_each(|(word, later)| word.is_found |= later.is_found);
         self.texts.merge(&later.texts);
         self.numbers.merge(&later.numbers);
@@ -260,6 +266,7 @@ impl ColumnSurvey {
             _ if self.n_marked > 0 && nearly(numbers + self.n_decimal_commas + self.n_marked) => ColumnKind::MarkedNumbers,
             _ if self.n_other_dates > 0 && nearly(self.n_other_dates) => ColumnKind::OtherDates,
             _ if nearly(dates) => ColumnKind::AlmostDates,
+            _ if self.n_other_dates > 0 && nearly(dates + self.n_other_dates) => ColumnKind::OtherDates,
             _ if numbers >= dates + texts && self.texts.count() <= FEW_WORDS && self.numbers.count() > MANY_NUMBERS => {
                 ColumnKind::AlmostNumbers { decimal_comma: false }
             }
@@ -271,6 +278,14 @@ impl ColumnSurvey {
     /// `924`, but not beside `0.5`.
     pub fn thousands(&self) -> Option<&str> {
         self.thousands.example(self.n_decimal_commas > 0)
+    }
+
+    /// The first number with a unit, if nearly all cells of a column of text are numbers, most of them with one of few units:
+    /// `5 km`.
+    pub fn with_units(&self) -> Option<&str> {
+        let others = self.n_dates + self.n_texts - self.units.n;
+        let are_nearly_all = self.n_numbers + self.units.n >= NEARLY_ALL * others && self.kind() == ColumnKind::Text;
+        self.units.example().filter(|_| are_nearly_all)
     }
 
     /// The number of cells that are not missing, if `None` is a value.
@@ -311,6 +326,23 @@ mod tests {
             }
             assert_eq!(column.kind(), expected, "{cells:?} from {start}");
         }
+    }
+
+    #[test]
+    fn dates_in_several_forms_are_dates_and_numbers_with_units_are_named() {
+        check(&["2024-01-31", "01/02/2024", "2024-03-04", "17/03/2024"], ColumnKind::OtherDates);
+        check(&["2024-01-31", "01/02/2024", "2024-03-04", "soon", "late", "x"], ColumnKind::Text);
+        let with_units = |cells: &[&str]| {
+            let mut columns = [(); 2].map(|()| ColumnSurvey::new("a", Decimal::Point, &[]));
+            cells.iter().enumerate().for_each(|(i, cell)| columns[i / 3 % 2].add(cell, i as u64, 2));
+            let [mut first, second] = columns;
+            first.merge(&second, 0);
+            first.with_units().map(str::to_owned)
+        };
+        assert_eq!(with_units(&["5 km", "7 km", "12 km", "1.5 km", "900 m"]).as_deref(), Some("5 km"));
+        assert_eq!(with_units(&["5 km", "7 km", "5 km", "7 km"]), None, "two values");
+        assert_eq!(with_units(&["1A", "2B", "3C", "4D", "5E"]), None, "many units");
+        assert_eq!(with_units(&["5 km", "7 km", "12 km", "far", "1.5 km", "near", "nearer"]), None, "other words");
     }
 
     #[test]
