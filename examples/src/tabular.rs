@@ -110,6 +110,13 @@ pub fn in_options_of(program: Program, error: TabularError) -> Error {
         TabularError::RareValues { column, .. } => {
             anyhow!("{}; pass `--drop {}`, or a lower `--min-category-rows`", without_remedy(&error), printable(column))
         }
+        TabularError::TooManyValues { column, .. } => {
+            let column = printable(column);
+            anyhow!(
+                "{}; pass `--drop {column}` if it identifies rows, or `--min-category-rows 2` or more, so that rare values become one",
+                without_remedy(&error)
+            )
+        }
         TabularError::FewIntervalRows { .. } => {
             anyhow!("{}; choose lower `--intervals`, or use more rows, or `--folds`", without_remedy(&error))
         }

@@ -371,7 +371,7 @@ pub enum Error {
     },
     /// A categorical column has more values than an embedding is useful for.
     #[error(
-        "column `{column}` has {n_values} different values in {n_rows} training rows, at most {limit} can be categories; drop it if it identifies rows"
+        "column `{column}` has {n_values} different values in {n_rows} training rows, at most {limit} can be categories; drop it if it identifies rows, or raise `PreprocessingOptions::min_category_rows`, so that rare values become one"
     )]
     TooManyValues {
         /// The column.

@@ -67,3 +67,13 @@ fn columns_that_training_rows_do_not_differ_in_are_left_out() {
     place.write("rows.csv", "same,y\n".to_owned() + &(0..100).map(|row| format!("7,{}\n", noise(row, 0))).collect::<String>());
     place.succeed("tabular", &["rows.csv", "--model", "mlp", "--epochs", "1", "--hidden", "4", "--out", "model"]);
 }
+
+#[test]
+fn a_category_of_many_values_names_the_ways_out() {
+    let place = Place::new();
+    let row = |row: usize| format!("{},word {},{}\n", noise(row, 0), row * 7919 % 13_000, noise(row, 1));
+    place.write("rows.csv", "x,name,y\n".to_owned() + &(0..26_000).map(row).collect::<String>());
+    let small = ["rows.csv", "--model", "mlp", "--epochs", "1", "--hidden", "4", "--out", "model"];
+    place.refuse("tabular", &small, &["`name`", "at most 10000", "`--drop name`", "`--min-category-rows 2`"]);
+    place.succeed("tabular", &[&small[..], &["--min-category-rows", "2"]].concat());
+}
