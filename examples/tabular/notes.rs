@@ -22,7 +22,12 @@ pub(crate) fn rows(train: &impl RowSource, valid: Option<&impl RowSource>, test:
 }
 
 /// What the columns and the target are, and what is odd about them.
-pub(crate) fn columns(detected: &Detected, about_columns: &[TabularWarning], preprocessing: &Preprocessing, target: &Target) {
+pub(crate) fn columns(
+    detected: &Detected,
+    about_columns: &[TabularWarning],
+    preprocessing: &Preprocessing,
+    (target, is_kind_found): (&Target, bool),
+) {
     let with_missing = preprocessing.numbers().iter().filter(|column| column.has_indicator).count();
     print::note(format_args!(
         "columns: {} ({with_missing} with missing values), {}",
@@ -49,8 +54,11 @@ pub(crate) fn columns(detected: &Detected, about_columns: &[TabularWarning], pre
     for word in &detected.unused_missing_values {
         print::note(format_args!("warning: no cell is {:?}, which `--missing-value` names", printable(word)));
     }
+    let are_numbers = target.classes().iter().all(|class| class.parse::<f64>().is_ok());
+    let number =
+        if is_kind_found && target.classes().len() > 2 && are_numbers { "; `--task number` predicts a number" } else { "" };
     let other = if detected.target_is_guess { "; `--target COLUMN` chooses another" } else { "" };
-    print::note(format_args!("target: {}, {}{other}", printable(target.name()), described(target)));
+    print::note(format_args!("target: {}, {}{number}{other}", printable(target.name()), described(target)));
 }
 
 /// "year, month, weekday and days", without those that are the same in all training rows.

@@ -68,7 +68,7 @@ pub(crate) fn train(
     );
     let target = scale::asked(options, target.clone(), table)?.fitted_to("train", &train)?;
     let warnings = about_columns(detected, &preprocessing);
-    notes::columns(detected, &warnings, &preprocessing, &target);
+    notes::columns(detected, &warnings, &preprocessing, (&target, options.task.is_none()));
     notes::warnings(&of_split, &target);
     let sets_of = |target: &Target| -> Result<Sets> {
         let preprocessed = |rows: &Subset<&Table>, set: &'static str| -> Result<Rows> {

@@ -77,3 +77,19 @@ fn a_category_of_many_values_names_the_ways_out() {
     place.refuse("tabular", &small, &["`name`", "at most 10000", "`--drop name`", "`--min-category-rows 2`"]);
     place.succeed("tabular", &[&small[..], &["--min-category-rows", "2"]].concat());
 }
+
+#[test]
+fn whole_numbers_that_become_classes_may_be_numbers() {
+    let place = Place::new();
+    let said = |classes: &dyn Fn(usize) -> String, options: &[&str]| {
+        let rows: String = (0..400).map(|row| format!("{},{}\n", noise(row, 0), classes(row))).collect();
+        place.write("rows.csv", format!("x,y\n{rows}"));
+        let small = ["rows.csv", "--model", "mlp", "--epochs", "1", "--hidden", "4", "--out", "model"];
+        let (output, stderr) = place.run("tabular", &[&small[..], options].concat());
+        assert!(output.status.success(), "{stderr}");
+        stderr.contains("`--task number`")
+    };
+    let count = |row: usize| (row % 14).to_string();
+    assert!(said(&count, &[]) && !said(&count, &["--task", "classes"]) && !said(&count, &["--task", "number"]));
+    assert!(!said(&|row| (row % 2).to_string(), &[]) && !said(&|row| format!("kind {}", row % 14), &[]));
+}
