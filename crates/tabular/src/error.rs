@@ -23,8 +23,13 @@ pub enum Error {
     #[error(transparent)]
     Table(Box<brisk_table::Error>),
     /// Columns that a model needs are not among those of the rows.
-    #[error("the rows lack the columns {}, which the model needs; they have {}", listed(names), listed(found))]
+    #[error(
+        "{}the rows lack the columns {}, which the model needs; they have {}",
+        path.as_ref().map_or(String::new(), |path| format!("{}: ", printable(path))), listed(names), listed(found)
+    )]
     MissingColumns {
+        /// The source, if it is a file.
+        path: Option<PathBuf>,
         /// The columns that are missing.
         names: Vec<String>,
         /// The columns of the rows.

@@ -90,7 +90,7 @@ impl TabularModel {
             };
             let import = text.import(columns);
             let imported = import_to_memory(path, &import, &mut progress);
-            let (table, report) = imported.map_err(|error| of_decoded(error, &needed))?;
+            let (table, report) = imported.map_err(|error| of_missing(error, &needed))?;
             if let (Some(found), Some(expected)) = (Columns::n_unnamed(&report.source_columns), text.n_unnamed_columns) {
                 // Without the last column, the others are where they were.
                 let last = self.target().name() == format!("column_{}", expected - 1);
@@ -122,11 +122,16 @@ impl TabularModel {
     }
 }
 
-/// The error of an import, in which a decoded column is not one of categories.
-fn of_decoded(error: Error, needed: &Columns) -> Error {
+/// The error of an import: of several missing columns, all are named; of one, a decoded column is not one of categories.
+fn of_missing(error: Error, needed: &Columns) -> Error {
     let Error::Table(cause) = error else { return error };
     let TableError::Source { path, mut reason } = *cause else { return Error::Table(cause) };
-    if let SourceError::NoColumn { role, asked, .. } = &mut *reason {
+    if let SourceError::NoColumn { role, asked, found, .. } = &mut *reason {
+        let decoded = needed.decoded.iter().map(|(name, _)| name.clone());
+        let names: Vec<String> = needed.names().into_iter().chain(decoded).filter(|name| !found.contains(name)).collect();
+        if names.len() > 1 {
+            return Error::MissingColumns { path: Some(path), names, found: std::mem::take(found) };
+        }
         match needed.decoded.iter().find(|(name, _)| ColumnRef::from(name.as_str()).to_string() == *asked) {
             Some((_, Decoding::Number)) => *role = "columns of numbers",
             Some((_, Decoding::Date)) => *role = "columns of dates",

@@ -229,7 +229,7 @@ fn predictions_may_be_parquet() {
     assert_eq!(back.column_names(), table.column_names());
     assert_eq!(back.rows::<f32>(0..600).expect("f32"), table.rows::<f32>(0..600).expect("f32"));
     // Rows to predict may be Parquet, too: these have none of the columns.
-    place.refuse("predict", &["model", "names.parquet", "--out", "out.csv"], &["names.parquet", "`colour`"]);
+    place.refuse("predict", &["model", "names.parquet", "--out", "out.csv"], &["names.parquet", "\"colour\""]);
 }
 
 #[test]
@@ -274,6 +274,8 @@ fn rows_that_cannot_be_predicted_are_refused() {
     place.succeed("tabular", &["fruit.csv", "--drop", "price", "--epochs", "1", "--hidden", "4", "--out", "model"]);
     place.write("few.csv", "size,colour\n1,red\n2,red\n");
     place.refuse("predict", &["model", "few.csv", "--out", "out.csv"], &["`weight`", "few.csv"]);
+    place.write("few.csv", "size\n1\n");
+    place.refuse("predict", &["model", "few.csv", "--out", "out.csv"], &["few.csv", "\"weight\", \"colour\"", "[\"size\"]"]);
     place.write("text.csv", "size,weight,colour\nlarge,1,red\n");
     place.refuse("predict", &["model", "text.csv", "--out", "out.csv"], &["text.csv, line 2, column 1 (`size`)", "large"]);
     place.refuse("predict", &["model", "fruit.csv", "--out", "out.xlsx"], &["out.xlsx", ".csv, .parquet or .safetensors"]);

@@ -144,7 +144,7 @@ impl Matched {
         let mut missing: Vec<String> = names.filter(is_missing).map(str::to_owned).collect();
         missing.dedup();
         if !missing.is_empty() {
-            return Err(Error::MissingColumns { names: missing, found });
+            return Err(Error::MissingColumns { path: None, names: missing, found });
         }
         let readings = preprocessing.numbers.iter().map(|column| (column.column.as_str(), column.reading));
         let numbers = NumberSource::find_all(columns, rows, readings)?;
