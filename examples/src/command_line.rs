@@ -4,6 +4,7 @@ mod device_option;
 mod server_option;
 pub mod value;
 
+use std::any::TypeId;
 use std::ffi::OsStr;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -110,7 +111,7 @@ fn option_without_value(command: &Command, matches: &ArgMatches) -> Option<Strin
 }
 
 /// The options of `command`, and those of every example. If an option is given twice, the last value is used, so that a script
-/// can append to its defaults.
+/// can append to its defaults; but a list of which a part would be lost is refused.
 fn with_common_options(command: Command) -> Command {
     let help = Arg::new("help").short('h').long("help").action(ArgAction::Help).help("Print help");
     let completions = Arg::new(COMPLETIONS)
@@ -122,11 +123,25 @@ fn with_common_options(command: Command) -> Command {
     command
         // Their value parsers say what is wrong with a negative number.
         .mut_args(|arg| if arg.get_action().takes_values() { arg.allow_negative_numbers(true) } else { arg })
+        .mut_args(|arg| {
+            if adds_up(&arg) {
+                arg
+            } else {
+                let id = arg.get_id().clone();
+                arg.overrides_with(id)
+            }
+        })
         .disable_help_flag(true)
-        .args_override_self(true)
         .max_term_width(120)
         .next_help_heading("Other")
         .args([completions, help])
+}
+
+/// Whether the option has several values, separated by commas, or may be repeated.
+fn adds_up(arg: &Arg) -> bool {
+    let value = arg.get_value_parser().type_id();
+    let is_list = value == TypeId::of::<Vec<String>>() || value == TypeId::of::<Vec<usize>>();
+    is_list || matches!(arg.get_action(), ArgAction::Append | ArgAction::Count)
 }
 
 /// Prints help to standard output and a usage error to standard error.
