@@ -259,12 +259,17 @@ impl Options {
         of_model.into_iter().chain(rows).collect()
     }
 
-    /// Removes the page of the model that was in the folder before.
-    pub(crate) fn remove_former_page(&self) -> std::io::Result<()> {
-        match std::fs::remove_file(self.out.join(PAGE)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
+    /// Removes the page of the model that is in the folder, before it is replaced; of several, those beyond the first `n_models`.
+    pub(crate) fn remove_former_pages(&self, n_models: usize) -> std::io::Result<()> {
+        let has_several = self.out.join("targets.json").exists();
+        let numbered = (n_models..).map(|i| self.out.join(i.to_string())).take_while(|folder| has_several && folder.is_dir());
+        for folder in [self.out.clone()].into_iter().chain(numbered) {
+            match std::fs::remove_file(folder.join(PAGE)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
         }
+        Ok(())
     }
 
     /// The precision of training on this device.

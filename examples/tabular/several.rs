@@ -60,6 +60,7 @@ pub(crate) fn train_each(
             }
         }
     }
+    options.remove_former_pages(n_targets)?;
     TabularModels::new(models)?.save(&options.out)?;
     if staged.is_some() {
         for i in 0..n_targets {
@@ -68,7 +69,6 @@ pub(crate) fn train_each(
         }
         remove_files(training, n_targets);
     }
-    options.remove_former_page()?;
     let written = options
         .json
         .as_ref()

@@ -198,8 +198,8 @@ pub(crate) fn train(
         print::note(format_args!("the model in {kept} is kept, since this run was stopped: its own is written to {out}"));
     }
     let options = beside.as_ref().unwrap_or(options);
+    options.remove_former_pages(0)?;
     fitted.model.save(&options.out)?;
-    options.remove_former_page()?;
     let elapsed = started.elapsed().as_secs_f64();
     let n_rows = table.n_rows();
     let results = Results {

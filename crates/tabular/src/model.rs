@@ -21,6 +21,7 @@ use crate::mean::weighted_mean;
 use crate::network::{Member, Network, member_path};
 use crate::number_calibration::NumberCalibration;
 use crate::preprocessing::{Preprocessed, Preprocessing};
+use crate::several::{n_models, remove_models};
 use crate::tabular_predictor::TabularPredictor;
 use crate::target::Target;
 use crate::text_options::TextOptions;
@@ -48,7 +49,7 @@ pub struct TabularModel {
 }
 
 pub(super) const DESCRIPTION: &str = "model.json";
-const PARAMETERS: &str = "parameters.safetensors";
+pub(super) const PARAMETERS: &str = "parameters.safetensors";
 
 /// The file of a folder of [several models](crate::TabularModels), each of which has a folder in it.
 pub(super) const TARGETS: &str = "targets.json";
@@ -450,7 +451,7 @@ impl TabularModel {
     }
 
     /// Writes the model to a folder, which is created: `parameters.safetensors`, and `model.json` with everything else. An
-    /// existing model is replaced; if that is interrupted, [`load`](Self::load) returns an error instead of a mixture of the two.
+    /// existing model is replaced, and [several](crate::TabularModels) are removed; if that is interrupted, [`load`](Self::load) returns an error instead of a mixture of the two.
     ///
     /// # Errors
     /// [`Error::Io`](brisk_train::Error::Io) if the folder cannot be created; [`Error::Write`](brisk_train::Error::Write).
@@ -458,6 +459,7 @@ impl TabularModel {
         let folder = folder.as_ref();
         fs::create_dir_all(folder).map_err(|cause| TrainError::Io { path: folder.to_owned(), action: "create", cause })?;
         // From now on, the folder is that of one model.
+        let former = n_models(folder);
         remove(&folder.join(TARGETS))?;
         let parameters = folder.join(PARAMETERS);
         self.model.save(&parameters)?;
@@ -477,7 +479,8 @@ impl TabularModel {
             scores: self.scores.iter().map(Score::of).collect(),
             importance: self.importance.clone(),
         };
-        write(&folder.join(DESCRIPTION), description.to_text())
+        write(&folder.join(DESCRIPTION), description.to_text())?;
+        remove_models(folder, 0..former)
     }
 
     /// Reads a model from its folder.

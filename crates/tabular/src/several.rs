@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::fs;
+use std::ops::Range;
 use std::path::Path;
 
 use brisk_atomic_file::printable;
@@ -9,7 +11,7 @@ use brisk_nn::tensor::program::Device;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::model::{DESCRIPTION, TARGETS, TabularModel, parsed, read, remove, write};
+use crate::model::{DESCRIPTION, PARAMETERS, TARGETS, TabularModel, parsed, read, remove, write};
 use crate::predicted_rows::PredictedRows;
 use crate::read_rows::TabularRows;
 use crate::text_options::TextOptions;
@@ -72,6 +74,23 @@ impl fmt::Display for IndexedTarget {
     }
 }
 
+/// How many models the folder of several has; none if it is another one, or damaged.
+pub(super) fn n_models(folder: &Path) -> usize {
+    let index = read(&folder.join(TARGETS)).ok().and_then(|text| serde_json::from_slice::<Index>(&text).ok());
+    index.map_or(0, |index| index.targets.len())
+}
+
+/// Removes models from the folder of several, and their folders, unless these have other files.
+pub(super) fn remove_models(folder: &Path, models: Range<usize>) -> Result<(), Error> {
+    for folder in models.map(|i| folder.join(i.to_string())) {
+        remove(&folder.join(DESCRIPTION))?;
+        remove(&folder.join(PARAMETERS))?;
+        // An error is that of a folder with other files, or of none.
+        drop(fs::remove_dir(folder));
+    }
+    Ok(())
+}
+
 impl TabularModels {
     /// These models.
     ///
@@ -90,7 +109,7 @@ impl TabularModels {
         &self.models
     }
 
-    /// Writes all models to a folder, which is created. Those that are in it are replaced; if that is interrupted,
+    /// Writes all models to a folder, which is created. Those that are in it are replaced, or removed if there were more; if that is interrupted,
     /// [`load`](Self::load) returns an error instead of models of different runs.
     ///
     /// # Errors
@@ -100,11 +119,13 @@ impl TabularModels {
         for (i, model) in self.models.iter().enumerate() {
             model.save(folder.join(i.to_string()))?;
         }
-        let targets = self.indexed(folder)?;
+        let (targets, former) = (self.indexed(folder)?, n_models(folder));
         let index = Index { format: FORMAT, brisk_version: env!("CARGO_PKG_VERSION").to_owned(), targets };
         write(&folder.join(TARGETS), serde_json::to_string_pretty(&index).map(|text| text + "\n"))?;
         // From now on, the folder is that of several models.
-        remove(&folder.join(DESCRIPTION))
+        remove(&folder.join(DESCRIPTION))?;
+        remove(&folder.join(PARAMETERS))?;
+        remove_models(folder, self.models.len()..former)
     }
 
     /// Reads the models of a folder: those of `targets.json`, or the only one of a folder that [`TabularModel::save`] wrote.

@@ -276,6 +276,30 @@ fn columns_that_rows_cannot_be_split_by_are_refused() {
     refuse(&["--time", "day"], &["`day` has no time in 1 rows, first in row 7"]);
 }
 
+/// A folder has the files of its model, or of its models, only.
+#[test]
+fn nothing_is_left_of_the_models_that_others_replace() {
+    let place = Place::new();
+    place.write("rows.csv", visits(200, 20));
+    let mut files = Vec::new();
+    for targets in ["size,ill,hour", "size,ill", "ill", "size,ill"] {
+        place.succeed("tabular", &[&["rows.csv", "--target", targets][..], &SMALL].concat());
+        let folders = ["", "0", "1", "2"].map(|folder| place.path("model").join(folder));
+        let names = |folder: &std::path::Path| -> Vec<String> {
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+            names.sort();
+            names
+        };
+        files.push(folders.map(|folder| names(&folder).join(" ")));
+    }
+    let model = "model.json parameters.safetensors report.html";
+    assert_eq!(files[0], ["0 1 2 targets.json", model, model, model]);
+    assert_eq!(files[1], ["0 1 targets.json", model, model, ""]);
+    assert_eq!(files[2], [model, "", "", ""]);
+    assert_eq!(files[3], files[1]);
+}
+
 #[test]
 fn a_model_of_folds_is_the_mean_of_their_models() {
     let place = Place::new();
