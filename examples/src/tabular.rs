@@ -126,6 +126,9 @@ pub fn in_options_of(program: Program, error: TabularError) -> Error {
         TabularError::ThresholdClass { .. } => {
             anyhow!("{}; leave `--threshold` out, or use more rows of the other class", without_remedy(&error))
         }
+        TabularError::NoFeatures { left_out, n_dropped: 1.., .. } if left_out.is_empty() => {
+            anyhow!("{}; name fewer of them in `--drop`", without_remedy(&error))
+        }
         TabularError::NoFeatures { left_out, .. } if left_out.is_empty() => {
             anyhow!("{}; `--delimiter` chooses another one", without_remedy(&error))
         }

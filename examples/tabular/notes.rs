@@ -161,12 +161,44 @@ fn described(target: &Target) -> String {
             format!("{} classes: {}{more}", classes.len(), shown.join(", "))
         }
         Target::Number { scale: TargetScale::Log, mean, std, .. } => {
-            format!("a number, whose logarithm has the mean {} and the standard deviation {}", *mean as f32, *std as f32)
+            format!(
+                "a number, whose logarithm has the mean {} and the standard deviation {}",
+                digits(*mean, *std),
+                digits(*std, *std)
+            )
         }
         Target::Number { offset, mean, std, .. } => {
-            // As many digits as f32 has; the offset may have more.
-            let (mean, std) = (offset + f64::from(*mean as f32), *std as f32);
-            format!("a number, mean {mean}, standard deviation {std}")
+            format!("a number, mean {}, standard deviation {}", digits(offset + mean, *std), digits(*std, *std))
         }
+    }
+}
+
+/// A number, with digits down to a millionth of the standard deviation of such numbers.
+fn digits(number: f64, std: f64) -> String {
+    if std.is_nan() || !(1e-5..1e16).contains(&std) || number.abs() >= 1e16 {
+        return format!("{number:.6e}");
+    }
+    let n_decimals = (6.0 - std.log10().floor()).clamp(0.0, 12.0) as usize;
+    let text = format!("{number:.n_decimals$}");
+    let shown = if n_decimals > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    shown.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::digits;
+
+    #[test]
+    fn numbers_have_the_digits_that_say_something() {
+        let shown = [
+            (3.034_564_256_668_091, 1.25),
+            (1_700_000_300.123_456_8, 250.0),
+            (-0.25, 0.5),
+            (0.0, 1.0),
+            (4e30, 2e30),
+            (2e-9, 1e-9),
+        ];
+        let shown = shown.map(|(number, std)| digits(number, std));
+        assert_eq!(shown, ["3.034564", "1700000300.12346", "-0.25", "0", "4.000000e30", "2.000000e-9"]);
     }
 }

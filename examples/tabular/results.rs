@@ -142,6 +142,11 @@ impl Results<'_> {
     pub(crate) fn folds(&self) -> Option<String> {
         let folds = self.fitted.scores_by_name();
         let n_folds = self.fitted.fold_scores.len();
+        if n_folds == 1 {
+            // A run that was stopped has one fold, which does not show how different they are.
+            let line = |score: &FoldScore| format!("{:<12}{:>14}\n", score.name, number(score.mean));
+            return Some(format!("out of 1 fold\n{}", folds.iter().map(line).collect::<String>()));
+        }
         let line = |FoldScore { name, mean, deviation, .. }: &FoldScore| {
             format!("{name:<12}{:>14} \u{b1} {}\n", number(*mean), number(*deviation))
         };

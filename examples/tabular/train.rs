@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use brisk_examples::higgs::stopped::{self, StartedBy};
 use brisk_examples::tabular::{Program, in_options_of};
 use brisk_examples::{print, write_json};
@@ -256,7 +256,12 @@ fn say_what_classes_are_worth(Fitted { model, .. }: &Fitted, [gain, error]: [f64
     }
 }
 
+/// The outcome of a run that was stopped before there was anything to keep. This program writes no checkpoints.
 fn without_results(error: TrainError, stop: &StopFlag) -> Result<Outcome> {
+    if let TrainError::NoEpoch { checkpoint: None, .. } = error {
+        print::error(&anyhow!("stopped before the end of the first epoch; no model was written"));
+        return Ok(Outcome::Stopped(stopped::status(stop, ExitCode::FAILURE)));
+    }
     stopped::without_results(error.into(), stop, StartedBy::CommandLine).map(Outcome::Stopped)
 }
 

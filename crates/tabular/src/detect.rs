@@ -470,7 +470,7 @@ impl Plan {
         if features.is_empty() && text.is_empty() {
             use TabularWarning::{Empty, Identifier, Index, OtherDates};
             warnings.retain(|warning| matches!(warning, Empty { .. } | Identifier { .. } | Index { .. } | OtherDates { .. }));
-            return Err(Error::NoFeatures { path: path.to_owned(), left_out: warnings });
+            return Err(Error::NoFeatures { path: path.to_owned(), left_out: warnings, n_dropped: dropped.len() });
         }
         let columns = ColumnOptions {
             labels: vec![label.into()],

@@ -48,7 +48,11 @@ pub enum Error {
     /// Nothing but the target is left of a file.
     #[error(
         "{path}: no column is left for features{}; {}", reasons(left_out),
-        if left_out.is_empty() { "is the delimiter right?" } else { "name one of them in `DetectOptions::categorical`" },
+        match (left_out.is_empty(), n_dropped) {
+            (true, 0) => "is the delimiter right?",
+            (true, _) => "drop fewer of them",
+            (false, _) => "name one of them in `DetectOptions::categorical`",
+        },
         path = printable(path)
     )]
     NoFeatures {
@@ -56,6 +60,8 @@ pub enum Error {
         path: PathBuf,
         /// Why its columns were left out.
         left_out: Vec<TabularWarning>,
+        /// How many columns were dropped, as asked for.
+        n_dropped: usize,
     },
     /// Two columns have the same name, by which they are found.
     #[error("two columns are named `{column}`; rename one of them", column = printable(column))]

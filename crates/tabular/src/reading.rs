@@ -106,7 +106,15 @@ pub(super) fn middle(min: f64, max: f64) -> f64 {
 /// A number in few digits: those of `f32`, if it is one.
 pub(super) fn shortest(number: f64) -> String {
     let rounded = number as f32;
-    if f64::from(rounded) == number { rounded.to_string() } else { number.to_string() }
+    let is_f32 = f64::from(rounded) == number;
+    // Others would have many zeros, or digits that say nothing.
+    let is_plain = number == 0.0 || !number.is_finite() || (1e-5..1e16).contains(&number.abs());
+    match (is_f32, is_plain) {
+        (true, true) => rounded.to_string(),
+        (true, false) => format!("{rounded:e}"),
+        (false, true) => number.to_string(),
+        (false, false) => format!("{number:e}"),
+    }
 }
 
 /// A number with either decimal mark.

@@ -68,8 +68,9 @@ impl Target {
         if n_rows == 0 {
             return Err(no_rows("all", n_rows, rows.n_cols()));
         }
+        // 0 and -0 are one label, which is called 0.
+        labels.iter_mut().for_each(|label| *label += 0.0);
         labels.sort_unstable_by(f32::total_cmp);
-        // 0 and -0 are one label.
         labels.dedup();
         let target = || name.to_owned();
         let class_name = |label: f32| class_names.get(label as usize).cloned().unwrap_or_else(|| label.to_string());

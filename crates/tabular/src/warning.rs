@@ -270,6 +270,7 @@ impl fmt::Display for TabularWarning {
                 write!(f, "has numbers with units, such as {:?}, which are read as text, not as numbers", printable(example))
             }
             Self::Rounded { largest, .. } => {
+                let largest = shortest(*largest);
                 write!(f, "has whole numbers up to {largest}, which are rounded, so that some become equal")
             }
         }

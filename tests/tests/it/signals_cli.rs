@@ -164,6 +164,7 @@ fn examples_that_cannot_resume_end_with_the_status_of_the_signal() {
         let (status, said) = terminated(&dir, "tabular", &args, word);
         assert_eq!(status, Some(143), "{word}: {said}");
         assert_eq!(place.path("model/model.json").exists(), has_model, "{word}: {said}");
+        assert!(!said.contains("checkpoint") && said.contains("no model was written") != has_model, "{word}: {said}");
     }
     // A model that is there is kept.
     let model = || fs::read(place.path("model/model.json")).expect("the model");

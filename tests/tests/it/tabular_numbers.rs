@@ -117,3 +117,24 @@ fn intervals_are_written_beside_predictions() {
     place.refuse("tabular", &["few.csv", "--intervals", "0.9", "--out", "none"], &words);
     assert!(!place.path("none/model.json").exists(), "nothing was written");
 }
+
+#[test]
+fn numbers_are_shown_with_digits_that_say_something() {
+    let place = Place::new();
+    let said = |rows: &dyn Fn(usize) -> String, more: &[&str]| {
+        place.write("rows.csv", "x,y\n".to_owned() + &(0..300).map(rows).collect::<String>());
+        let args = ["rows.csv", "--target", "y", "--model", "mlp", "--epochs", "1", "--hidden", "4", "--out", "model"];
+        place.run("tabular", &[&args[..], more].concat()).1
+    };
+    let target = |said: &str| said.lines().find(|line| line.starts_with("target: ")).map(str::to_owned).unwrap_or_default();
+    let number = said(&|row| format!("{},{:.3}\n", noise(row, 0), 3.0 + noise(row, 1)), &["--target-scale", "standard"]);
+    let longest = target(&number).split([' ', ',']).map(str::len).max();
+    assert!(longest <= Some("deviation".len()), "{number}");
+    let zero = said(&|row| format!("{},{}\n", noise(row, 0), ["-0", "1", "2", "0"][row % 4]), &[]);
+    assert!(target(&zero).contains("3 classes: 0, 1, 2"), "{zero}");
+    let number = |row: usize| if row == 7 { "1e30".to_owned() } else { noise(row, 0).to_string() };
+    let huge = said(&|row| format!("{},{:e}\n", number(row), 1e30 * f64::from(noise(row, 1))), &[]);
+    assert!(!huge.contains("00000000000"), "{huge}");
+    let dropped = said(&|row| format!("{},{}\n", noise(row, 0), noise(row, 1)), &["--drop", "x"]);
+    assert!(dropped.contains("fewer of them in `--drop`") && !dropped.contains("--delimiter"), "{dropped}");
+}
