@@ -53,6 +53,12 @@ fn run(options: Options) -> Result<ExitCode> {
             let kind = if unseen.are_all() { "warning: " } else { "" };
             say(format!("{kind}{unseen}"));
         }
+        if unfamiliar.n_blank_lines > 0 {
+            let n = thousands(unfamiliar.n_blank_lines);
+            say(format!(
+                "warning: {n} blank lines are no rows, and are not predicted; write \"\" or NA where the value is missing"
+            ));
+        }
         unfamiliar.far.iter().for_each(|far| say(format!("warning: {far}")));
         unfamiliar.missing.iter().for_each(|missing| say(format!("warning: {missing}")));
     }

@@ -30,11 +30,13 @@ pub struct UnfamiliarValues {
     pub far: Vec<FarValues>,
     /// The columns with missing values of which training had none, or without any value.
     pub missing: Vec<MissingValues>,
+    /// The blank lines between the rows of a text file of one column, which are no rows, and are not predicted.
+    pub n_blank_lines: u64,
 }
 
 impl UnfamiliarValues {
     pub(super) fn of<S: RowSource<Feature: FeedElement>>(rows: &Preprocessed<S>) -> Result<Self, Error> {
-        Ok(Self { unseen: rows.unseen_values()?, far: rows.far_values()?, missing: rows.missing_values()? })
+        Ok(Self { unseen: rows.unseen_values()?, far: rows.far_values()?, missing: rows.missing_values()?, n_blank_lines: 0 })
     }
 }
 

@@ -64,7 +64,7 @@ impl TabularModel {
     ) -> Result<TabularRows, Error> {
         let path = file.as_ref();
         let needed = self.preprocessing().columns();
-        let mut csv = None;
+        let (mut csv, mut n_blank_lines) = (None, 0);
         let (table, columns) = if is_table(path) {
             if text != self.text_options() {
                 let (option, format) = ("text", "a table that was imported before");
@@ -100,10 +100,13 @@ impl TabularModel {
             }
             let columns = Columns { decoded: needed.decoded.clone(), ..Columns::of(&table)? };
             csv = (format == Format::Csv).then_some(import.csv);
+            if report.source_columns.len() == 1 {
+                n_blank_lines = report.n_blank_lines;
+            }
             (table, columns)
         };
         let over = self.preprocessing().over(&columns, &table).map_err(|error| in_file(error, path, csv.as_ref()))?;
-        let unfamiliar = UnfamiliarValues::of(&over)?;
+        let unfamiliar = UnfamiliarValues { n_blank_lines, ..UnfamiliarValues::of(&over)? };
         Ok(TabularRows { table: Arc::new(table), columns, unfamiliar })
     }
 
@@ -118,6 +121,7 @@ impl TabularModel {
     /// Rows that were read by a model that [reads like](Self::reads_like) this one.
     pub(super) fn known_rows(&self, rows: &TabularRows) -> Result<TabularRows, Error> {
         let unfamiliar = UnfamiliarValues::of(&self.preprocessing().over(&rows.columns, &rows.table)?)?;
+        let unfamiliar = UnfamiliarValues { n_blank_lines: rows.unfamiliar.n_blank_lines, ..unfamiliar };
         Ok(TabularRows { table: rows.table.clone(), columns: rows.columns.clone(), unfamiliar })
     }
 }

@@ -93,3 +93,29 @@ fn whole_numbers_that_become_classes_may_be_numbers() {
     assert!(said(&count, &[]) && !said(&count, &["--task", "classes"]) && !said(&count, &["--task", "number"]));
     assert!(!said(&|row| (row % 2).to_string(), &[]) && !said(&|row| format!("kind {}", row % 14), &[]));
 }
+
+/// In a file of one column, a blank line may be meant as a missing value.
+#[test]
+fn blank_lines_of_one_column_are_counted() {
+    let place = Place::new();
+    let row =
+        |row: usize| format!("{},{}\n", if row % 9 == 0 { String::new() } else { noise(row, 0).to_string() }, noise(row, 0));
+    place.write("rows.csv", "x,y\n".to_owned() + &(0..200).map(row).collect::<String>());
+    place.succeed("tabular", &["rows.csv", "--model", "mlp", "--epochs", "1", "--hidden", "4", "--out", "model"]);
+    for (text, n_blank, n_rows) in [
+        ("x\n\n0.1\n\r\n\n0.2\n\n\n", 3, 2),
+        ("x\n0.1\n0.2\n\n", 0, 2),
+        ("x,z\n0.1,1\n\n0.2,1\n", 0, 2),
+        ("x\n0.1\n\"\"\nNA\n0.2\n", 0, 4),
+    ] {
+        place.write("new.csv", text);
+        let (output, stderr) = place.run("predict", &["model", "new.csv", "--out", "out.csv"]);
+        let is_said = stderr.contains(&format!("warning: {n_blank} blank lines are no rows"));
+        assert!(
+            output.status.success() && is_said == (n_blank > 0) && stderr.contains("blank lines") == is_said,
+            "{text:?}: {stderr}"
+        );
+        let lines = fs::read_to_string(place.path("out.csv")).expect("predictions").lines().count();
+        assert_eq!(lines, n_rows + 1, "{text:?}");
+    }
+}

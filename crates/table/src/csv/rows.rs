@@ -78,8 +78,10 @@ impl<'a> RowParser<'a> {
         while at < len {
             if text[at] == b'\n' || text[at..].starts_with(b"\r\n") {
                 at += if text[at] == b'\n' { 1 } else { 2 };
+                parsed.rejected.n_blank_after += 1;
                 continue;
             }
+            parsed.rejected.row();
             let mut result = self.parse_row(text, at, &mut row, &mut spans, &mut parsed.rows.digits);
             if !self.is_plain
                 && result.is_ok()

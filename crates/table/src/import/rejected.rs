@@ -8,11 +8,17 @@ pub(crate) struct Rejected<P> {
     pub(crate) first: Vec<P>,
     /// Whether the chunk ends at a bad row that is not skipped, which is the only one then.
     pub(crate) is_cut: bool,
+    /// Blank lines before rows.
+    pub(crate) n_blank: u64,
+    /// Blank lines after all rows of the chunk, or in a chunk without rows.
+    pub(crate) n_blank_after: u64,
+    /// Whether there are rows.
+    pub(crate) has_rows: bool,
 }
 
 impl<P> Default for Rejected<P> {
     fn default() -> Self {
-        Self { n: 0, first: Vec::new(), is_cut: false }
+        Self { n: 0, first: Vec::new(), is_cut: false, n_blank: 0, n_blank_after: 0, has_rows: false }
     }
 }
 
@@ -30,8 +36,15 @@ impl<P> Rejected<P> {
         self.is_cut
     }
 
+    /// Counts a row, whether it is bad or not: blank lines before it are not at the end.
+    pub(crate) fn row(&mut self) {
+        self.has_rows = true;
+        self.n_blank += std::mem::take(&mut self.n_blank_after);
+    }
+
     pub(crate) fn clear(&mut self) {
         self.first.clear();
         (self.n, self.is_cut) = (0, false);
+        (self.n_blank, self.n_blank_after, self.has_rows) = (0, 0, false);
     }
 }

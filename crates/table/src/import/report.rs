@@ -32,7 +32,10 @@ pub struct ImportReport {
     pub files: Vec<String>,
     /// The number of rows that were skipped.
     pub n_skipped: u64,
-    /// Why, for the first few of them.
+    /// The number of blank lines between the rows of a CSV file, which are no rows: in a file of one column they may be meant as
+    /// missing values.
+    pub n_blank_lines: u64,
+    /// Why rows were skipped, for the first few of them.
     pub first_skipped: Vec<Error>,
     /// All columns of the source, in its order, those that were left out included. Empty for formats without named columns.
     pub source_columns: Vec<String>,

@@ -34,6 +34,9 @@ pub(crate) struct Sink<'a> {
     dictionaries: Vec<GrowingDictionary>,
     classes: Classes,
     n_skipped: u64,
+    n_blank_lines: u64,
+    /// Those after the last row until now.
+    n_blank_after: u64,
     first_skipped: Vec<Error>,
     audit: Audit,
     /// What was lost in rounding: one for each number of a row, as in [`RowChunk::digits`].
@@ -113,6 +116,8 @@ impl<'a> Sink<'a> {
             dictionaries,
             classes,
             n_skipped: 0,
+            n_blank_lines: 0,
+            n_blank_after: 0,
             first_skipped: Vec::new(),
             audit: Audit::new(roles),
             digits: vec![Digits::NONE; roles.n_numbers()],
@@ -138,6 +143,10 @@ impl<'a> Sink<'a> {
         }
         self.first_skipped.extend(errors.take(MAX_REPORTS - self.first_skipped.len()));
         self.n_skipped += rejected.n;
+        if rejected.has_rows {
+            self.n_blank_lines += std::mem::take(&mut self.n_blank_after) + rejected.n_blank;
+        }
+        self.n_blank_after += rejected.n_blank_after;
         Ok(())
     }
 
@@ -265,6 +274,7 @@ impl<'a> Sink<'a> {
             dictionaries,
             classes,
             n_skipped: self.n_skipped,
+            n_blank_lines: self.n_blank_lines,
             first_skipped: self.first_skipped,
             source_columns: roles.names.clone(),
             index_columns: roles.left_out.clone(),
