@@ -1,14 +1,12 @@
 //! Whether each class has rows in each of the sets that rows are split into.
 
-use brisk_loader::{RowSource, Subset, labels_of};
+use brisk_loader::{RowSource, Subset};
 use brisk_table::Table;
 
-use crate::detect::Detected;
 use crate::error::{Error, failed};
 use crate::recipe::Recipe;
 use crate::target::Target;
 use crate::validated::Validated;
-use crate::warning::TabularWarning;
 
 /// The same parts, in which each class has a row in each part that is not meant to be empty, if it has as many; or else in the
 /// first part, if that has none. `labels` are those of all rows, in `classes` the different ones.
@@ -45,23 +43,6 @@ pub(super) fn with_each_class<'a, const N: usize>(
     let parts: Result<Vec<_>, _> =
         (0..N).map(|_| Subset::of_rows(table, rows.next().unwrap_or_default()).map_err(failed("all"))).collect();
     parts?.try_into().map_err(|_| unreachable!("as many parts as before"))
-}
-
-impl Detected {
-    /// The classes of the target without training rows, which are therefore not learned.
-    ///
-    /// # Errors
-    /// [`Error::Rows`](brisk_train::Error::Rows).
-    pub fn untrained_classes(&self, train: &Subset<&Table>) -> Result<Vec<TabularWarning>, Error> {
-        let Target::Classes { name, classes, labels } = &self.target else { return Ok(Vec::new()) };
-        let (in_train, all) = (labels_of(train).map_err(failed("train"))?, labels_of(&self.table).map_err(failed("all"))?);
-        let untrained = classes.iter().zip(labels).filter(|(_, label)| !in_train.contains(label));
-        let warning = |(class, label): (&String, &f32)| {
-            let n_rows = all.iter().filter(|&other| other == label).count() as u64;
-            TabularWarning::UntrainedClass { column: name.clone(), class: class.clone(), n_rows }
-        };
-        Ok(untrained.map(warning).collect())
-    }
 }
 
 /// Checks that validation rows with these labels are of both of two classes, if the metric that a recipe watches is of both.

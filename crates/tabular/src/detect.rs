@@ -77,8 +77,9 @@ pub struct Detected {
 
 impl Detected {
     /// Splits the table, for example into rows to train on, to validate and to test: at random, and those of each class by the
-    /// same fractions, but each part has a row of each class that has as many; by [groups](DetectOptions::group) or [equal rows](DetectOptions::group_equal), whose sizes the fractions fit as far as possible; or by
-    /// [time](DetectOptions::time), the latest rows last.
+    /// same fractions, but each part has a row of each class that has as many; by [groups](DetectOptions::group) or [equal
+    /// rows](DetectOptions::group_equal), whose sizes the fractions fit as far as possible; or by [time](DetectOptions::time),
+    /// the latest rows last.
     ///
     /// # Errors
     /// [`Error::FewParts`] for fewer groups or different times than parts; [`Error::FewRows`] if a part would have no rows;

@@ -134,8 +134,8 @@ impl<'a> Fitting<'a> {
     ///
     /// # Errors
     /// As [`Trainer::fit`] and [`TabularModel::evaluate`]; [`Error::NoRecipe`]; [`Error::NotClasses`] for weights of the classes
-    /// of a number; [`Error::NotTwoClasses`] and [`Error::ThresholdClass`] for a threshold; [`Error::WatchedClass`]; [`Error::NotNumber`], [`Error::Coverage`] and
-    /// [`Error::FewIntervalRows`] for intervals.
+    /// of a number; [`Error::NotTwoClasses`] and [`Error::ThresholdClass`] for a threshold; [`Error::WatchedClass`];
+    /// [`Error::NotNumber`], [`Error::Coverage`] and [`Error::FewIntervalRows`] for intervals.
     pub fn fit<S: RowSource<Feature = f32>, T: RowSource<Feature = f32>>(
         &self,
         device: &Device,

@@ -1,14 +1,11 @@
 use std::fs;
-use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::sync::Mutex;
 
-use brisk_atomic_file::write_atomically;
 use brisk_loader::RowSource;
 use brisk_nn::Module;
 use brisk_nn::tensor::program::Device;
 use brisk_train::{Error as TrainError, FeedElement, Model, Predictor, Scores, Standardisation, Task};
-use serde_json::Value;
 
 use crate::calibration::{Calibration, ClassCalibration};
 use crate::class_rows::check_threshold;
@@ -18,10 +15,10 @@ use crate::error::Error;
 use crate::importance::{Importance, ImportanceOptions, Sample};
 use crate::intervals::{self, IntervalScore, Intervals};
 use crate::mean::weighted_mean;
+use crate::model_folder::{DESCRIPTION, PARAMETERS, TARGETS, n_models, parsed, read, remove, remove_models, write};
 use crate::network::{Member, Network, member_path};
 use crate::number_calibration::NumberCalibration;
 use crate::preprocessing::{Preprocessed, Preprocessing};
-use crate::several::{n_models, remove_models};
 use crate::tabular_predictor::TabularPredictor;
 use crate::target::Target;
 use crate::text_options::TextOptions;
@@ -47,12 +44,6 @@ pub struct TabularModel {
     text: TextOptions,
     pub(super) importance: Option<Importance>,
 }
-
-pub(super) const DESCRIPTION: &str = "model.json";
-pub(super) const PARAMETERS: &str = "parameters.safetensors";
-
-/// The file of a folder of [several models](crate::TabularModels), each of which has a folder in it.
-pub(super) const TARGETS: &str = "targets.json";
 
 impl TabularModel {
     /// A network that has not been trained, with initial values drawn by `seed`.
@@ -451,7 +442,8 @@ impl TabularModel {
     }
 
     /// Writes the model to a folder, which is created: `parameters.safetensors`, and `model.json` with everything else. An
-    /// existing model is replaced, and [several](crate::TabularModels) are removed; if that is interrupted, [`load`](Self::load) returns an error instead of a mixture of the two.
+    /// existing model is replaced, and [several](crate::TabularModels) are removed; if that is interrupted, [`load`](Self::load)
+    /// returns an error instead of a mixture of the two.
     ///
     /// # Errors
     /// [`Error::Io`](brisk_train::Error::Io) if the folder cannot be created; [`Error::Write`](brisk_train::Error::Write).
@@ -524,38 +516,5 @@ impl TabularModel {
         let mut model = Model::load(&parameters, |params| network.build(params, n_inputs, &embeddings, &target))?;
         model.set_encoding(preprocessing.encoding(&target));
         Ok(Self { preprocessing, target, calibration, threshold, intervals, network, model, scores, text, importance })
-    }
-}
-
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, Error> {
-    fs::read(path).map_err(|cause| TrainError::Io { path: path.to_owned(), action: "read", cause }.into())
-}
-
-/// The JSON of a file, which has this version of its format.
-pub(super) fn parsed(path: &Path, text: &[u8], expected: u64) -> Result<Value, Error> {
-    let damaged = |error| Error::ModelFile { path: path.to_owned(), problem: format!("is not JSON: {error}") };
-    let value: Value = serde_json::from_slice(text).map_err(damaged)?;
-    let found = match &value["format"] {
-        found if *found == expected => return Ok(value),
-        Value::Null => "unknown".to_owned(),
-        found => found.to_string(),
-    };
-    let version = value["brisk_version"].as_str().unwrap_or("unknown").to_owned();
-    Err(Error::ModelFormat { path: path.to_owned(), found, expected, version })
-}
-
-/// Writes a file of JSON.
-pub(super) fn write(path: &Path, text: serde_json::Result<String>) -> Result<(), Error> {
-    let text = text.map_err(|error| Error::ModelFile { path: path.to_owned(), problem: error.to_string() })?;
-    Ok(write_atomically(path, |file| file.write_all(text.as_bytes())).map_err(TrainError::from)?)
-}
-
-/// Removes a file, if it is there.
-pub(super) fn remove(path: &Path) -> Result<(), Error> {
-    match fs::remove_file(path) {
-        Err(cause) if cause.kind() != ErrorKind::NotFound => {
-            Err(TrainError::Io { path: path.to_owned(), action: "remove", cause }.into())
-        }
-        _ => Ok(()),
     }
 }

@@ -151,7 +151,8 @@ impl Preprocessing {
     /// The same with more options.
     ///
     /// # Errors
-    /// As [`fit`](Self::fit), but for columns that are [left out](PreprocessingOptions::leaves_out_same); [`Error::RareValues`] for a column without a value in as many rows as asked for.
+    /// As [`fit`](Self::fit), but for columns that are [left out](PreprocessingOptions::leaves_out_same); [`Error::RareValues`]
+    /// for a column without a value in as many rows as asked for.
     pub fn fit_with<S: RowSource<Feature: FeedElement>>(
         columns: &Columns,
         rows: &S,

@@ -2,8 +2,6 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::fs;
-use std::ops::Range;
 use std::path::Path;
 
 use brisk_atomic_file::printable;
@@ -11,7 +9,8 @@ use brisk_nn::tensor::program::Device;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::model::{DESCRIPTION, PARAMETERS, TARGETS, TabularModel, parsed, read, remove, write};
+use crate::model::TabularModel;
+use crate::model_folder::{DESCRIPTION, PARAMETERS, TARGETS, n_models, parsed, read, remove, remove_models, write};
 use crate::predicted_rows::PredictedRows;
 use crate::read_rows::TabularRows;
 use crate::text_options::TextOptions;
@@ -74,23 +73,6 @@ impl fmt::Display for IndexedTarget {
     }
 }
 
-/// How many models the folder of several has; none if it is another one, or damaged.
-pub(super) fn n_models(folder: &Path) -> usize {
-    let index = read(&folder.join(TARGETS)).ok().and_then(|text| serde_json::from_slice::<Index>(&text).ok());
-    index.map_or(0, |index| index.targets.len())
-}
-
-/// Removes models from the folder of several, and their folders, unless these have other files.
-pub(super) fn remove_models(folder: &Path, models: Range<usize>) -> Result<(), Error> {
-    for folder in models.map(|i| folder.join(i.to_string())) {
-        remove(&folder.join(DESCRIPTION))?;
-        remove(&folder.join(PARAMETERS))?;
-        // An error is that of a folder with other files, or of none.
-        drop(fs::remove_dir(folder));
-    }
-    Ok(())
-}
-
 impl TabularModels {
     /// These models.
     ///
@@ -109,8 +91,8 @@ impl TabularModels {
         &self.models
     }
 
-    /// Writes all models to a folder, which is created. Those that are in it are replaced, or removed if there were more; if that is interrupted,
-    /// [`load`](Self::load) returns an error instead of models of different runs.
+    /// Writes all models to a folder, which is created. Those that are in it are replaced, or removed if there were more; if that
+    /// is interrupted, [`load`](Self::load) returns an error instead of models of different runs.
     ///
     /// # Errors
     /// As [`TabularModel::save`].

@@ -26,7 +26,8 @@ pub enum TabularWarning {
         /// The column.
         column: String,
     },
-    /// All training rows have the same value in a column, or none, and it was left out: [`Preprocessing::left_out`](crate::Preprocessing::left_out).
+    /// All training rows have the same value in a column, or none, and it was left out:
+    /// [`Preprocessing::left_out`](crate::Preprocessing::left_out).
     SameInTraining {
         /// The column.
         column: String,
