@@ -37,7 +37,8 @@ impl NewtonSchulz {
         for _ in 0..self.n_steps {
             let turned = if n_rows <= n_cols { Transpose::B } else { Transpose::A };
             let gram = product(program, n_batch, [n, n, n_rows.max(n_cols)], turned, [x, x])?;
-            let square = product(program, n_batch, [n, n, n], Transpose::None, [gram, gram])?;
+            // Its own transpose, which the twin of a product of a matrix with itself makes use of.
+            let square = product(program, n_batch, [n, n, n], Transpose::B, [gram, gram])?;
             let factor = program.transient("factor", DType::F32, n_batch * n * n);
             let kernel = NewtonSchulzFactor { n_batch, n, coefficients: self.coefficients };
             program.push(kernel, &[gram, square, factor])?;

@@ -1,6 +1,7 @@
 use super::epilogue_cpu::Finish;
 use super::matmul_vector_cpu::{matrix_times_column, row_times_matrix, scale_row};
 use crate::cpu::blocks::{cut, each_row};
+use crate::cpu::transpose::transpose_rows;
 use crate::gemm::gemm::{DEPTH, Onto, Operand, SWAPPED_ROWS, Tile, product};
 use crate::product::matmul::Matmul;
 use crate::vectorised::inlined;
@@ -46,13 +47,36 @@ pub(crate) fn run(
         }
         return each_row(n, y, inlined!(|row, y| rows.end(row, 0, y)));
     }
+    // `x xᵀ` or `xᵀ x`: each pair of sums that are equal is computed once.
+    let is_symmetric = std::ptr::eq(a, b) && transpose.a() != transpose.b() && kernel.epilogue.is_none();
     let a = match transpose.a() {
         false => Operand { data: a, n_rows: m, n_cols: k, row_stride: k, col_stride: 1 },
         true => Operand { data: a, n_rows: m, n_cols: k, row_stride: 1, col_stride: m },
     };
     let b = Operand::right(b, [k, n], transpose);
-    let (tiles, depths) = (tiles(m, n, k), cut(k, k.div_ceil(DEPTH), 16));
+    let (mut tiles, depths) = (tiles(m, n, k), cut(k, k.div_ceil(DEPTH), 16));
+    let below = if is_symmetric { take_below_diagonal(&mut tiles) } else { Vec::new() };
     product(Onto::Nothing, a, (b, packed), y, &tiles, &depths, inlined!(|row, cols, y| rows.end(row, cols.start, y)));
+    for (rows, cols) in below {
+        let (above, y) = y.split_at_mut(rows.start * n);
+        transpose_rows(&above[rows.start..], n, cols.end, n, &mut y[..rows.len() * n]);
+    }
+}
+
+/// Removes the tiles below the diagonal, and returns the columns of each row of them.
+fn take_below_diagonal(tiles: &mut Vec<Tile>) -> Vec<Tile> {
+    let mut below: Vec<Tile> = Vec::new();
+    tiles.retain(|(rows, cols)| {
+        if cols.end > rows.start {
+            return true;
+        }
+        match below.last_mut() {
+            Some((before, until)) if before == rows => until.end = cols.end,
+            _ => below.push((rows.clone(), cols.clone())),
+        }
+        false
+    });
+    below
 }
 
 /// The rows of a product, whose sums an epilogue ends.

@@ -109,3 +109,27 @@ fn more_matrices_than_a_dimension_has_workgroups_equal_twin() {
         Tolerance::of_sum(3),
     );
 }
+
+/// Of which sums that are equal are computed once.
+#[test]
+fn a_product_of_a_matrix_with_itself_has_the_bits_of_one_with_its_copy() {
+    let mut random = Random::new(5);
+    for (n_batch, n, k, transpose) in [
+        (1, 37, 9, Transpose::B),
+        (3, 256, 70, Transpose::A),
+        (1, 300, 128, Transpose::B),
+        (2, 256, 900, Transpose::A),
+    ] {
+        let kernel = Matmul { n_batch, m: n, n, k, transpose, epilogue: Epilogue::none() };
+        let x = words(&random.floats(n_batch * n * k));
+        let args = kernel.args();
+        let mut y = words(&vec![f32::NAN; n_batch * n * n]);
+        let mut twin_args = TwinArgs::new(&args);
+        (0..2).for_each(|_| twin_args.push_read(bytemuck::cast_slice(&x)));
+        twin_args.push_write(bytemuck::cast_slice_mut(&mut y));
+        kernel.twin(&mut twin_args);
+        drop(twin_args);
+        let of_copies = run_twin(&kernel, &[x.clone(), x]).remove(0);
+        assert_eq!(y, of_copies, "{n_batch} of {n} x {k}, {transpose:?}");
+    }
+}
