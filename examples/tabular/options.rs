@@ -133,7 +133,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NAME", help_heading = "Training")]
     pub(crate) monitor: Option<String>,
     /// Learning rate of AdamW, which falls to 0 in the maximum number of epochs, that of a realmlp in four cycles, except for an
-    /// mlp or a resnet; among the networks of --effort, a realmlp keeps its own
+    /// mlp or a resnet; that of Muon, which trains the matrices that members of a tabm share, is a multiple of it; among the
+    /// networks of --effort, a realmlp keeps its own
     /// [default: 0.01; of an mlp or a resnet 0.001; of a realmlp 0.2, of classes 0.04]
     #[arg(long, value_name = "RATE", help_heading = "Training", value_parser = positive(f64::MAX))]
     pub(crate) lr: Option<f64>,

@@ -1,6 +1,10 @@
 use brisk_loader::{Layout, RowSource, Rows};
+use brisk_nn::tensor::Error;
 use brisk_nn::tensor::program::Device;
-use brisk_nn::{Adam, Adapters, NumberEmbedding, Philox, RealMlp, Schedule, SmoothClip, Steps, WeightDecay};
+use brisk_nn::{
+    Adam, Adapters, CombinedOptimizer, Entry, Muon, MuonScale, NumberEmbedding, Optimizer, ParameterGroup, Parameters, Philox,
+    RealMlp, Schedule, SmoothClip, Steps, WeightDecay,
+};
 use brisk_train::{EarlyStopping, GradientClip, Trainer};
 
 use crate::network::Network;
@@ -88,8 +92,11 @@ pub struct Recipe {
     pub lr: f64,
     /// Whether the rate falls to 0 along half a cosine in `max_epochs`.
     pub is_annealed: bool,
-    /// Its weight decay.
+    /// The weight decay of AdamW.
     pub weight_decay: f32,
+    /// The learning rate of [`Muon`] for the weights of hidden layers that the members of an ensemble share, as a multiple of
+    /// `lr`; `None` if AdamW trains them, too.
+    pub muon: Option<f32>,
     /// The largest norm of the gradients, to which larger ones are scaled down; `None` for gradients as they are.
     pub clip_norm: Option<f32>,
     /// The maximum number of epochs.
@@ -124,7 +131,7 @@ impl Recipe {
         let batch_rows = batch_rows(rows.n_rows(), 128, 1024);
         let recipe = Self::of_steps(network, target, rows.n_rows(), batch_rows, n_steps, 100);
         let patience = recipe.max_epochs.div_ceil(2);
-        Self { lr: 1e-2, weight_decay: 3e-4, clip_norm: Some(1.0), patience, ..recipe }
+        Self { lr: 1e-2, weight_decay: 3e-4, muon: Some(2.0), clip_norm: Some(1.0), patience, ..recipe }
     }
 
     /// Trains for about `n_steps`, in 6 to `most` epochs, with a learning rate that changes until the last.
@@ -155,6 +162,7 @@ impl Recipe {
             network: tab_m(adapters, 32, hidden, dropout, numbers, one_of(13, &[4, 8, 16])),
             lr: logarithmic(7, 4e-3, 2e-2),
             weight_decay: if uniform(8) < 0.3 { 0.0 } else { logarithmic(9, 1e-4, 1e-1) as f32 },
+            muon: Some(logarithmic(14, 0.7, 5.0) as f32),
             ..Self::good_for(rows, target, logarithmic(12, SHORT as f64, LONG as f64) as usize)
         }
     }
@@ -215,6 +223,7 @@ impl Recipe {
             lr: 1e-3,
             is_annealed: false,
             weight_decay: 0.01,
+            muon: None,
             clip_norm: None,
             max_epochs: 100,
             patience: 10,
@@ -224,29 +233,45 @@ impl Recipe {
 
     /// A trainer with these settings.
     pub fn trainer(&self, device: &Device) -> Trainer<'static> {
-        let decay = WeightDecay::Decoupled(self.weight_decay);
         let early_stopping = EarlyStopping { monitor: self.monitor.clone(), ..EarlyStopping::default() };
-        let (weight_decay, is_real) = (self.weight_decay, matches!(self.network, Network::RealMlp { .. }));
         let schedule = match self.lr {
-            lr if self.is_annealed && is_real => Schedule::CosLog { lr, n_cycles: 4 },
+            lr if self.is_annealed && self.is_real_mlp() => Schedule::CosLog { lr, n_cycles: 4 },
             lr if self.is_annealed => Schedule::CosineAnnealing { lr, t_max: Steps::Share(1.0), eta_min: 0.0 },
             lr => Schedule::Constant { lr },
         };
+        let recipe = self.clone();
         let trainer = Trainer::new(device)
             .batch_rows(self.batch_rows)
             .max_epochs(self.max_epochs)
             .schedule(schedule)
-            .try_optimizer(move |params| {
-                let adam = Adam::new(params).weight_decay(decay);
-                if is_real { adam.betas(0.9, 0.95).groups(params, &RealMlp::groups(params, weight_decay)) } else { Ok(adam) }
-            })
+            .try_optimizer(move |params| recipe.optimizer(params))
             .early_stopping(early_stopping.patience(self.patience));
         match self.clip_norm {
             Some(norm) => trainer.clip(GradientClip::Norm(norm)),
             None => trainer,
         }
     }
+
+    fn is_real_mlp(&self) -> bool {
+        matches!(self.network, Network::RealMlp { .. })
+    }
+
+    fn optimizer(&self, params: &Parameters) -> Result<Box<dyn Optimizer>, Error> {
+        let adam = Adam::new(params).weight_decay(WeightDecay::Decoupled(self.weight_decay));
+        if self.is_real_mlp() {
+            return Ok(Box::new(adam.betas(0.9, 0.95).groups(params, &RealMlp::groups(params, self.weight_decay))?));
+        }
+        let is_shared = |entry: &Entry| entry.name.starts_with("hidden.") && entry.name.ends_with(".weight");
+        let shared = params.ids_where(is_shared);
+        let Some(lr_factor) = self.muon.filter(|_| !shared.is_empty()) else { return Ok(Box::new(adam)) };
+        let rest = ParameterGroup::new(params.ids_where(|entry| !is_shared(entry)));
+        let muon = Muon::new(params, &shared)?.scale(MuonScale::MatchRmsAdamw).lr_factor(lr_factor).weight_decay(MUON_DECAY);
+        Ok(Box::new(CombinedOptimizer::new().and(muon).and(adam.groups(params, &[rest])?)))
+    }
 }
+
+/// The weight decay of matrices that [`Muon`] trains.
+const MUON_DECAY: f32 = 0.05;
 
 /// What is watched of classes: the area under the curve and the accuracy stop improving while probabilities still do.
 fn log_loss_of(target: &Target) -> Option<String> {

@@ -114,12 +114,9 @@ fn more_matrices_than_a_dimension_has_workgroups_equal_twin() {
 #[test]
 fn a_product_of_a_matrix_with_itself_has_the_bits_of_one_with_its_copy() {
     let mut random = Random::new(5);
-    for (n_batch, n, k, transpose) in [
-        (1, 37, 9, Transpose::B),
-        (3, 256, 70, Transpose::A),
-        (1, 300, 128, Transpose::B),
-        (2, 256, 900, Transpose::A),
-    ] {
+    for (n_batch, n, k, transpose) in
+        [(1, 37, 9, Transpose::B), (3, 256, 70, Transpose::A), (1, 300, 128, Transpose::B), (2, 256, 900, Transpose::A)]
+    {
         let kernel = Matmul { n_batch, m: n, n, k, transpose, epilogue: Epilogue::none() };
         let x = words(&random.floats(n_batch * n * k));
         let args = kernel.args();
