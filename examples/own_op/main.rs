@@ -9,7 +9,8 @@ use brisk_examples::print;
 use brisk_examples::run::{self, Run};
 use brisk_nn::tensor::program::kernels::Map;
 use brisk_nn::tensor::{
-    Activation, Backward, DType, Error, Forward, Graph, Operation, Persistent, Precision, Reduction, Tensor, check_gradients,
+    Activation, Backward, DType, Error, Forward, Graph, Operation, Persistent, Precision, Reduction, Signature, Tensor,
+    check_gradients,
 };
 use brisk_nn::{Adam, Linear, Optimizer as _, ParametersBuilder, Schedule, StepInputs};
 use serde_json::json;
@@ -19,8 +20,8 @@ use serde_json::json;
 struct SquaredRelu;
 
 impl Operation for SquaredRelu {
-    fn name(&self) -> &'static str {
-        "squared_relu"
+    fn signature(&self) -> Signature {
+        Signature::new("squared_relu", &["input"])
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {

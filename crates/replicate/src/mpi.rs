@@ -13,10 +13,8 @@ use opening::Opening;
 use pairs::WHOLE_BYTES;
 
 use crate::call::{Call, How};
-use crate::collective::{Collective, DynSlice, DynSliceMut};
-use crate::collective::{check_reduce, check_same, check_shards, typed, typed_mut};
-use crate::element::with_element;
-use crate::element::{Element, ElementType};
+use crate::collective::{Collective, DynSlice, DynSliceMut, check_reduce, check_same, check_shards, typed, typed_mut};
+use crate::element::{Element, ElementType, with_element};
 use crate::error::Error;
 use crate::reduce_op::ReduceOp;
 use crate::tree::{part, reduce_into};

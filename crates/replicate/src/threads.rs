@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use shared::Shared;
 
-use crate::collective::{Collective, DynSlice, DynSliceMut};
-use crate::collective::{check_reduce, check_same, check_shards, typed, typed_mut};
+use crate::collective::{Collective, DynSlice, DynSliceMut, check_reduce, check_same, check_shards, typed, typed_mut};
 use crate::element::with_element;
 use crate::error::Error;
 use crate::reduce_op::ReduceOp;

@@ -3,8 +3,7 @@ use brisk_kernels::{Activation, Map};
 use crate::error::Error;
 use crate::graph::autocast::ACTIVATE;
 use crate::graph::backward::Backward;
-use crate::graph::operation::check_kernel;
-use crate::graph::operation::{Forward, Operation};
+use crate::graph::operation::{Forward, Operation, Signature, check_kernel};
 use crate::graph::tensor::Tensor;
 
 impl Tensor {
@@ -25,12 +24,8 @@ struct Activate {
 }
 
 impl Operation for Activate {
-    fn name(&self) -> &'static str {
-        ACTIVATE
-    }
-
-    fn input_names(&self) -> &'static [&'static str] {
-        &["x"]
+    fn signature(&self) -> Signature {
+        Signature::new(ACTIVATE, &["x"])
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {

@@ -1,8 +1,7 @@
 use brisk_kernels::{ArgMax, DType};
 
 use crate::error::Error;
-use crate::graph::operation::check_kernel;
-use crate::graph::operation::{Forward, Operation};
+use crate::graph::operation::{Forward, Operation, Signature, check_kernel};
 use crate::graph::tensor::Tensor;
 use crate::narrow::sizes_around;
 
@@ -34,16 +33,8 @@ struct MaximumAlong {
 }
 
 impl Operation for MaximumAlong {
-    fn name(&self) -> &'static str {
-        "arg_max"
-    }
-
-    fn input_names(&self) -> &'static [&'static str] {
-        &["x"]
-    }
-
-    fn is_differentiable(&self) -> bool {
-        false
+    fn signature(&self) -> Signature {
+        Signature { dtype: Some(DType::U32), is_differentiable: false, ..Signature::new("arg_max", &["x"]) }
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
@@ -53,12 +44,7 @@ impl Operation for MaximumAlong {
         Ok(shape)
     }
 
-    fn output_dtype(&self, _: DType) -> DType {
-        DType::U32
-    }
-
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
-        let (x, y) = (forward.input(0), forward.output());
-        forward.push(self.kernel, &[x, y])
+        forward.compute(self.kernel)
     }
 }

@@ -6,10 +6,8 @@ use brisk_program::Slice;
 use crate::error::Error;
 use crate::graph::all_gather::AllGather;
 use crate::graph::backward::Backward;
-use crate::graph::operation::check_kernel;
-use crate::graph::operation::{Forward, Operation};
-use crate::graph::tensor::Tensor;
-use crate::graph::tensor::rows_of_last;
+use crate::graph::operation::{Forward, Operation, Signature, check_kernel};
+use crate::graph::tensor::{Tensor, rows_of_last};
 use crate::row_weights::NormWeights;
 use crate::sync_batch_norm::{SyncStats, SyncSums, SyncedRows};
 
@@ -151,16 +149,8 @@ impl Normalisation {
 }
 
 impl Operation for Normalisation {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn input_names(&self) -> &'static [&'static str] {
-        &["x", "weight", "bias"]
-    }
-
-    fn n_operands(&self, _: usize) -> usize {
-        1
+    fn signature(&self) -> Signature {
+        Signature { n_operands: 1, ..Signature::new(NAME, &["x", "weight", "bias"]) }
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {

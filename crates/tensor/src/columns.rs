@@ -4,8 +4,7 @@ use brisk_kernels::{ConcatColumns, ShiftColumns};
 
 use crate::error::Error;
 use crate::graph::backward::Backward;
-use crate::graph::operation::check_kernel;
-use crate::graph::operation::{Forward, Operation};
+use crate::graph::operation::{Forward, Operation, Signature, check_kernel};
 use crate::graph::tensor::Tensor;
 
 impl Tensor {
@@ -57,12 +56,8 @@ impl Concatenation {
 }
 
 impl Operation for Concatenation {
-    fn name(&self) -> &'static str {
-        CONCAT
-    }
-
-    fn input_names(&self) -> &'static [&'static str] {
-        &["x"]
+    fn signature(&self) -> Signature {
+        Signature::new(CONCAT, &["x"])
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
@@ -84,9 +79,8 @@ impl Operation for Concatenation {
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
-        let y = forward.output();
         let kernel = Self::kernel(forward.n_inputs(), |i| forward.shape(i));
-        forward.push(kernel, &[&forward.inputs()[..], &[y]].concat())
+        forward.compute(kernel)
     }
 
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
@@ -118,12 +112,8 @@ impl Columns {
 }
 
 impl Operation for Columns {
-    fn name(&self) -> &'static str {
-        COLUMNS
-    }
-
-    fn input_names(&self) -> &'static [&'static str] {
-        &["x"]
+    fn signature(&self) -> Signature {
+        Signature::new(COLUMNS, &["x"])
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
@@ -141,8 +131,7 @@ impl Operation for Columns {
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
-        let (x, y) = (forward.input(0), forward.output());
-        forward.push(self.kernel(forward.dims(0)), &[x, y])
+        forward.compute(self.kernel(forward.dims(0)))
     }
 
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {

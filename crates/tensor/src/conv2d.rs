@@ -4,8 +4,7 @@ use brisk_kernels::{
 
 use crate::error::Error;
 use crate::graph::backward::Backward;
-use crate::graph::operation::{AutocastRule, Forward, Operation};
-use crate::graph::operation::{check_kernel, dims};
+use crate::graph::operation::{AutocastRule, Forward, Operation, Signature, check_kernel, dims};
 use crate::graph::tensor::Tensor;
 
 const NAME: &str = "conv2d";
@@ -127,21 +126,9 @@ impl Convolution {
 }
 
 impl Operation for Convolution {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn input_names(&self) -> &'static [&'static str] {
-        &["x", "weight", "bias"]
-    }
-
-    fn autocast_rule(&self) -> AutocastRule {
-        AutocastRule::Lower
-    }
-
-    /// The bias is added to an f32 sum.
-    fn n_operands(&self, _: usize) -> usize {
-        2
+    fn signature(&self) -> Signature {
+        // The bias is added to an f32 sum.
+        Signature { autocast: AutocastRule::Lower, n_operands: 2, ..Signature::new(NAME, &["x", "weight", "bias"]) }
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
@@ -181,11 +168,9 @@ impl Operation for Convolution {
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
-        let y = forward.output();
         let shape = self.shape(forward.dims(0), forward.dims(1));
         let epilogue = self.epilogue(forward.n_inputs() > 2);
-        let args = [&forward.inputs()[..], &[y]].concat();
-        forward.push(Conv2d { shape, epilogue }, &args)
+        forward.compute(Conv2d { shape, epilogue })
     }
 
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {

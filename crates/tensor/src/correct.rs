@@ -1,8 +1,7 @@
 use brisk_kernels::{Correct, DType};
 
 use crate::error::Error;
-use crate::graph::operation::check_kernel;
-use crate::graph::operation::{Forward, Operation};
+use crate::graph::operation::{Forward, Operation, Signature, check_kernel};
 use crate::graph::tensor::Tensor;
 
 impl Tensor {
@@ -22,20 +21,13 @@ impl Tensor {
 }
 
 impl Operation for Correct {
-    fn name(&self) -> &'static str {
-        "correct"
-    }
-
-    fn input_names(&self) -> &'static [&'static str] {
-        &["x", "target"]
-    }
-
-    fn is_differentiable(&self) -> bool {
-        false
-    }
-
-    fn n_operands(&self, _: usize) -> usize {
-        1
+    fn signature(&self) -> Signature {
+        Signature {
+            n_operands: 1,
+            dtype: Some(DType::F32),
+            is_differentiable: false,
+            ..Signature::new("correct", &["x", "target"])
+        }
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
@@ -50,12 +42,7 @@ impl Operation for Correct {
         shape[..shape.len().saturating_sub(1)].to_vec()
     }
 
-    fn output_dtype(&self, _: DType) -> DType {
-        DType::F32
-    }
-
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
-        let (x, target, y) = (forward.input(0), forward.input(1), forward.output());
-        forward.push(*self, &[x, target, y])
+        forward.compute(*self)
     }
 }

@@ -2,8 +2,7 @@ use brisk_kernels::{ClassWeights, CrossEntropy, CrossEntropyGrad, DType, Reducti
 
 use crate::error::Error;
 use crate::graph::backward::Backward;
-use crate::graph::operation::check_kernel;
-use crate::graph::operation::{AutocastRule, Forward, Operation};
+use crate::graph::operation::{AutocastRule, Forward, Operation, Signature, check_kernel};
 use crate::graph::tensor::Tensor;
 
 /// The options of a cross-entropy; the default is PyTorch's.
@@ -49,20 +48,13 @@ impl Tensor {
 const NAME: &str = "cross_entropy";
 
 impl Operation for CrossEntropy {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn input_names(&self) -> &'static [&'static str] {
-        &["x", "target", "weight", "class_weight"]
-    }
-
-    fn autocast_rule(&self) -> AutocastRule {
-        AutocastRule::Full
-    }
-
-    fn n_operands(&self, _: usize) -> usize {
-        1
+    fn signature(&self) -> Signature {
+        Signature {
+            autocast: AutocastRule::Full,
+            n_operands: 1,
+            dtype: Some(DType::F32),
+            ..Signature::new(NAME, &["x", "target", "weight", "class_weight"])
+        }
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
@@ -77,10 +69,6 @@ impl Operation for CrossEntropy {
 
     fn refused_shape(&self, _: &[&Tensor]) -> Vec<usize> {
         Vec::new()
-    }
-
-    fn output_dtype(&self, _: DType) -> DType {
-        DType::F32
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {

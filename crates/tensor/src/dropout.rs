@@ -5,7 +5,7 @@ use brisk_program::Slice;
 use crate::error::Error;
 use crate::graph::Mode;
 use crate::graph::backward::Backward;
-use crate::graph::operation::{Forward, Operation};
+use crate::graph::operation::{Forward, Operation, Signature};
 use crate::graph::tensor::Tensor;
 
 impl Tensor {
@@ -61,12 +61,8 @@ impl Dropout {
 }
 
 impl Operation for Dropout {
-    fn name(&self) -> &'static str {
-        "dropout"
-    }
-
-    fn input_names(&self) -> &'static [&'static str] {
-        &["x"]
+    fn signature(&self) -> Signature {
+        Signature::new("dropout", &["x"])
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {

@@ -6,7 +6,7 @@ use brisk_kernels::{DType, Error as KernelError, Kernel as _, Map, MapInput, Map
 use crate::dims::Reduced;
 use crate::error::Error;
 use crate::graph::backward::Backward;
-use crate::graph::operation::{AutocastRule, Forward, Operation, check_kernel, check_slope_from_output};
+use crate::graph::operation::{AutocastRule, Forward, Operation, Signature, check_kernel, check_slope_from_output};
 use crate::graph::tensor::Tensor;
 use crate::reduce::{broadcast, reduction};
 
@@ -30,7 +30,7 @@ use crate::reduce::{broadcast, reduction};
 /// ```
 #[derive(Debug, Clone)]
 pub struct Elementwise {
-    name: &'static str,
+    pub(crate) name: &'static str,
     expr: Expr,
     from_output: Option<Expr>,
     /// Given derivatives, with the index of their input.
@@ -143,28 +143,19 @@ fn of_read_inputs(expr: &Expr, shape: &[usize], inputs: &[&[usize]]) -> (Map, Ve
 }
 
 impl Operation for Elementwise {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn input_names(&self) -> &'static [&'static str] {
-        &["a", "b", "c", "d", "e", "f", "g"]
-    }
-
-    fn autocast_rule(&self) -> AutocastRule {
-        self.autocast_rule
-    }
-
-    fn is_differentiable(&self) -> bool {
-        self.is_differentiable
+    fn signature(&self) -> Signature {
+        Signature {
+            autocast: self.autocast_rule,
+            is_differentiable: self.is_differentiable,
+            ..Signature::new(self.name, &["a", "b", "c", "d", "e", "f", "g"])
+        }
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
-        let names = self.input_names();
+        let signature = self.signature();
         for (i, input) in inputs.iter().enumerate() {
             if !input.dtype().is_float() {
-                let arg = names.get(i).copied().unwrap_or("input");
-                let expected = "f32, f16 or bf16; cast it first";
+                let (arg, expected) = (signature.input(i), "f32, f16 or bf16; cast it first");
                 return Err(Error::Dtype { op: self.name, arg, expected, found: input.dtype() });
             }
         }
@@ -178,7 +169,7 @@ impl Operation for Elementwise {
         for (i, other) in shapes.iter().enumerate().skip(1) {
             shape = broadcast_shapes(&[&shape, other]).map_err(|_| Error::Shape {
                 op: self.name,
-                arg: names.get(i).copied().unwrap_or("input"),
+                arg: signature.input(i),
                 expected: format!(
                     "a shape that broadcasts with {shape:?}: from the last dimension on, lengths that are equal or 1"
                 ),
@@ -304,12 +295,8 @@ struct Expand {
 }
 
 impl Operation for Expand {
-    fn name(&self) -> &'static str {
-        "expand"
-    }
-
-    fn input_names(&self) -> &'static [&'static str] {
-        &["x"]
+    fn signature(&self) -> Signature {
+        Signature::new("expand", &["x"])
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
@@ -324,8 +311,7 @@ impl Operation for Expand {
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
-        let (x, y) = (forward.input(0), forward.output());
-        forward.push(broadcast(Expr::input(0), &self.shape, &[forward.shape(0)]), &[x, y])
+        forward.compute(broadcast(Expr::input(0), &self.shape, &[forward.shape(0)]))
     }
 
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {

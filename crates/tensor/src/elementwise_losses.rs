@@ -4,7 +4,7 @@ use brisk_kernels::Interval;
 use brisk_kernels::expr::Expr;
 
 use crate::elementwise::Elementwise;
-use crate::graph::operation::{AutocastRule, Operation as _};
+use crate::graph::operation::AutocastRule;
 use crate::graph::tensor::Tensor;
 use crate::loss::check_settings;
 use crate::loss_reduction::LossReduction;
@@ -164,7 +164,7 @@ impl Tensor {
 
     #[track_caller]
     fn reduced_loss(&self, loss: Elementwise, target: &Self, reduction: LossReduction) -> Self {
-        let name = loss.name();
+        let name = loss.name;
         if let Err(error) = self.check_target(name, target) {
             return self.refused(error, if reduction == LossReduction::None { self.shape() } else { &[] });
         }

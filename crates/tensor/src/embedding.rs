@@ -2,8 +2,7 @@ use brisk_kernels::{Embedding, EmbeddingGrad};
 
 use crate::error::Error;
 use crate::graph::backward::Backward;
-use crate::graph::operation::check_kernel;
-use crate::graph::operation::{Forward, Operation};
+use crate::graph::operation::{Forward, Operation, Signature, check_kernel};
 use crate::graph::tensor::Tensor;
 
 impl Tensor {
@@ -54,16 +53,8 @@ impl Lookup {
 }
 
 impl Operation for Lookup {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn input_names(&self) -> &'static [&'static str] {
-        &["weight", "index"]
-    }
-
-    fn n_operands(&self, _: usize) -> usize {
-        1
+    fn signature(&self) -> Signature {
+        Signature { n_operands: 1, ..Signature::new(NAME, &["weight", "index"]) }
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
@@ -83,8 +74,7 @@ impl Operation for Lookup {
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
-        let (table, index, y) = (forward.input(0), forward.input(1), forward.output());
-        forward.push(self.kernel(forward.dims(0)), &[table, index, y])
+        forward.compute(self.kernel(forward.dims(0)))
     }
 
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {

@@ -2,8 +2,7 @@ use brisk_kernels::{Gather, GatherGrad, GatherIndex};
 
 use crate::error::Error;
 use crate::graph::backward::Backward;
-use crate::graph::operation::check_kernel;
-use crate::graph::operation::{Forward, Operation};
+use crate::graph::operation::{Forward, Operation, Signature, check_kernel};
 use crate::graph::tensor::Tensor;
 use crate::narrow::sizes_around;
 
@@ -75,16 +74,8 @@ impl Pick {
 }
 
 impl Operation for Pick {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn input_names(&self) -> &'static [&'static str] {
-        &["x", "index"]
-    }
-
-    fn n_operands(&self, _: usize) -> usize {
-        1
+    fn signature(&self) -> Signature {
+        Signature { n_operands: 1, ..Signature::new(self.name, &["x", "index"]) }
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
@@ -110,8 +101,7 @@ impl Operation for Pick {
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
-        let (x, index, y) = (forward.input(0), forward.input(1), forward.output());
-        forward.push(self.kernel(forward.shape(0), forward.shape(1)), &[x, index, y])
+        forward.compute(self.kernel(forward.shape(0), forward.shape(1)))
     }
 
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {

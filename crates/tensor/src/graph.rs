@@ -37,8 +37,7 @@ use crate::graph::failure::FirstError;
 use crate::graph::node::Node;
 use crate::graph::row_weights::RowWeights;
 use crate::graph::run_state::{IndexUse, Source};
-use crate::graph::tensor::Tensor;
-use crate::graph::tensor::n_elements;
+use crate::graph::tensor::{Tensor, n_elements};
 use crate::place::OpenScope;
 
 /// Operations recorded into one [`Program`], with the tape for the backward pass.

@@ -2,10 +2,8 @@ use brisk_kernels::{Affine, DType, LayerNorm, LayerNormGrad, MapReduce, Reducer}
 
 use crate::error::Error;
 use crate::graph::backward::Backward;
-use crate::graph::operation::check_kernel;
-use crate::graph::operation::{AutocastRule, Forward, Operation};
-use crate::graph::tensor::Tensor;
-use crate::graph::tensor::rows_of_last;
+use crate::graph::operation::{AutocastRule, Forward, Operation, Signature, check_kernel};
+use crate::graph::tensor::{Tensor, rows_of_last};
 
 impl Tensor {
     /// Normalises along the last dimension: `(x - mean) / √(var + eps)`, times `weight` plus `bias`, if given.
@@ -48,20 +46,8 @@ impl Normalisation {
 }
 
 impl Operation for Normalisation {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn input_names(&self) -> &'static [&'static str] {
-        &["x", "weight", "bias"]
-    }
-
-    fn autocast_rule(&self) -> AutocastRule {
-        AutocastRule::Full
-    }
-
-    fn n_operands(&self, _: usize) -> usize {
-        1
+    fn signature(&self) -> Signature {
+        Signature { autocast: AutocastRule::Full, n_operands: 1, ..Signature::new(NAME, &["x", "weight", "bias"]) }
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {

@@ -68,7 +68,7 @@ pub use graph::all_gather::AllGather;
 pub use graph::anomaly::{Anomaly, Pass};
 pub use graph::autocast::{Autocast, Precision};
 pub use graph::backward::Backward;
-pub use graph::operation::{AutocastRule, Forward, Operation};
+pub use graph::operation::{AutocastRule, Forward, Operation, Signature};
 pub use graph::recording::Recording;
 pub use graph::row_weights::EpochRows;
 pub use graph::scope::Scope;

@@ -2,8 +2,7 @@ use brisk_kernels::{Activation, Epilogue, MapReduce, Matmul, Reducer, Transpose}
 
 use crate::error::Error;
 use crate::graph::backward::Backward;
-use crate::graph::operation::check_kernel;
-use crate::graph::operation::{AutocastRule, Forward, Operation};
+use crate::graph::operation::{AutocastRule, Forward, Operation, Signature, check_kernel};
 use crate::graph::tensor::{Tensor, rows_of_last};
 
 impl Tensor {
@@ -46,21 +45,9 @@ impl Linear {
 }
 
 impl Operation for Linear {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn input_names(&self) -> &'static [&'static str] {
-        &["x", "weight", "bias"]
-    }
-
-    fn autocast_rule(&self) -> AutocastRule {
-        AutocastRule::Lower
-    }
-
-    /// The bias is added to an f32 sum.
-    fn n_operands(&self, _: usize) -> usize {
-        2
+    fn signature(&self) -> Signature {
+        // The bias is added to an f32 sum.
+        Signature { autocast: AutocastRule::Lower, n_operands: 2, ..Signature::new(NAME, &["x", "weight", "bias"]) }
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
@@ -87,9 +74,8 @@ impl Operation for Linear {
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
-        let y = forward.output();
         let kernel = self.kernel(rows_of_last(forward.shape(0)).0, forward.dims(1), forward.n_inputs() > 2);
-        forward.push(kernel, &[&forward.inputs()[..], &[y]].concat())
+        forward.compute(kernel)
     }
 
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {

@@ -1,12 +1,10 @@
 use brisk_kernels::expr::Expr;
 use brisk_kernels::{DType, Reducer};
 
-use crate::dims::Dims;
-use crate::dims::Reduced;
+use crate::dims::{Dims, Reduced};
 use crate::error::Error;
 use crate::graph::backward::Backward;
-use crate::graph::operation::check_kernel;
-use crate::graph::operation::{AutocastRule, Forward, Operation};
+use crate::graph::operation::{AutocastRule, Forward, Operation, Signature, check_kernel};
 use crate::graph::tensor::Tensor;
 use crate::reduce::{broadcast, reduction};
 
@@ -39,16 +37,8 @@ fn finite(max: &Expr) -> Expr {
 }
 
 impl Operation for LogSumExp {
-    fn name(&self) -> &'static str {
-        "logsumexp"
-    }
-
-    fn input_names(&self) -> &'static [&'static str] {
-        &["x"]
-    }
-
-    fn autocast_rule(&self) -> AutocastRule {
-        AutocastRule::Full
+    fn signature(&self) -> Signature {
+        Signature { autocast: AutocastRule::Full, ..Signature::new("logsumexp", &["x"]) }
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {

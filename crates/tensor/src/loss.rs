@@ -1,9 +1,8 @@
-use brisk_kernels::{BceWithLogits, DType, Interval, MseLoss, Outside, Reduction};
+use brisk_kernels::{BceWithLogits, DType, Interval, Map, MapReduce, MseLoss, Outside, Reduction};
 
 use crate::error::Error;
 use crate::graph::backward::Backward;
-use crate::graph::operation::check_kernel;
-use crate::graph::operation::{AutocastRule, Forward, Operation};
+use crate::graph::operation::{AutocastRule, Forward, Operation, Signature, check_kernel};
 use crate::graph::tensor::Tensor;
 
 impl Tensor {
@@ -21,8 +20,12 @@ impl Tensor {
     /// `torch.nn.functional.binary_cross_entropy_with_logits`.
     #[track_caller]
     pub fn bce_with_logits(&self, target: &Self, weight: &Self, reduction: Reduction, pos_weight: f32) -> Self {
-        let n = self.n_elements();
-        self.graph().apply(BceWithLogits { n, reduction, pos_weight }, &[self, target, weight])
+        if let Err(error) = check_settings("bce_with_logits", &[("pos_weight", pos_weight, Interval::NonNegative)]) {
+            return self.graph().failed(error, DType::F32, &[]);
+        }
+        let kernels = BceWithLogits { n: self.n_elements(), reduction, pos_weight };
+        let (n_weights, loss, grad) = (kernels.n, kernels.loss(), kernels.grad());
+        self.graph().apply(WeightedLoss { name: "bce_with_logits", n_weights, loss, grad }, &[self, target, weight])
     }
 
     /// Mean squared error, weighted by row and reduced to a single number.
@@ -40,7 +43,9 @@ impl Tensor {
     pub fn mse_loss(&self, target: &Self, weight: &Self, reduction: Reduction) -> Self {
         let n_rows = self.shape().first().copied().unwrap_or(1);
         let n_cols = self.n_elements().checked_div(n_rows).unwrap_or(0);
-        self.graph().apply(MseLoss { n_rows, n_cols, reduction }, &[self, target, weight])
+        let kernels = MseLoss { n_rows, n_cols, reduction };
+        let (loss, grad) = (kernels.loss(), kernels.grad());
+        self.graph().apply(WeightedLoss { name: "mse_loss", n_weights: n_rows, loss, grad }, &[self, target, weight])
     }
 }
 
@@ -81,75 +86,27 @@ impl Tensor {
 /// The number that the kernels of losses write after the loss: the divisor of a mean.
 const N_SCRATCH: usize = 1;
 
-impl Operation for BceWithLogits {
-    fn name(&self) -> &'static str {
-        "bce_with_logits"
-    }
-
-    fn input_names(&self) -> &'static [&'static str] {
-        &["x", "target", "weight"]
-    }
-
-    fn autocast_rule(&self) -> AutocastRule {
-        AutocastRule::Full
-    }
-
-    fn n_operands(&self, _: usize) -> usize {
-        1
-    }
-
-    fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
-        for (arg, input) in [("target", inputs[1]), ("weight", inputs[2])] {
-            input.check_len("bce_with_logits", arg, inputs[0].shape(), self.n)?;
-        }
-        check_lengths(self.name(), inputs)?;
-        check_settings(self.name(), &[("pos_weight", self.pos_weight, Interval::NonNegative)])?;
-        check_kernel(&self.loss())?;
-        Ok(Vec::new())
-    }
-
-    fn refused_shape(&self, _: &[&Tensor]) -> Vec<usize> {
-        Vec::new()
-    }
-
-    fn output_dtype(&self, _: DType) -> DType {
-        DType::F32
-    }
-
-    fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
-        let loss = forward.output_with_scratch(N_SCRATCH);
-        forward.save(loss);
-        forward.push(self.loss(), &[&forward.inputs()[..], &[loss]].concat())
-    }
-
-    fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
-        let args = [backward.grad(), backward.input(0), backward.input(1), backward.input(2), backward.saved(0)];
-        backward.give(0, self.grad(), &args)
-    }
+/// A loss by two kernels, weighted by row.
+#[derive(Debug)]
+struct WeightedLoss {
+    name: &'static str,
+    n_weights: usize,
+    loss: MapReduce,
+    grad: Map,
 }
 
-impl Operation for MseLoss {
-    fn name(&self) -> &'static str {
-        "mse_loss"
-    }
-
-    fn input_names(&self) -> &'static [&'static str] {
-        &["x", "target", "weight"]
-    }
-
-    fn autocast_rule(&self) -> AutocastRule {
-        AutocastRule::Full
-    }
-
-    fn n_operands(&self, _: usize) -> usize {
-        1
+impl Operation for WeightedLoss {
+    fn signature(&self) -> Signature {
+        let (autocast, dtype) = (AutocastRule::Full, Some(DType::F32));
+        Signature { autocast, n_operands: 1, dtype, ..Signature::new(self.name, &["x", "target", "weight"]) }
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
-        inputs[1].check_len("mse_loss", "target", inputs[0].shape(), inputs[0].n_elements())?;
-        inputs[2].check_len("mse_loss", "weight", inputs[0].shape(), self.n_rows)?;
-        check_lengths(self.name(), inputs)?;
-        check_kernel(&self.loss())?;
+        for (arg, i, n) in [("target", 1, inputs[0].n_elements()), ("weight", 2, self.n_weights)] {
+            inputs[i].check_len(self.name, arg, inputs[0].shape(), n)?;
+        }
+        check_lengths(self.name, inputs)?;
+        check_kernel(&self.loss)?;
         Ok(Vec::new())
     }
 
@@ -157,18 +114,14 @@ impl Operation for MseLoss {
         Vec::new()
     }
 
-    fn output_dtype(&self, _: DType) -> DType {
-        DType::F32
-    }
-
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
         let loss = forward.output_with_scratch(N_SCRATCH);
         forward.save(loss);
-        forward.push(self.loss(), &[&forward.inputs()[..], &[loss]].concat())
+        forward.push(self.loss.clone(), &[&forward.inputs()[..], &[loss]].concat())
     }
 
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
         let args = [backward.grad(), backward.input(0), backward.input(1), backward.input(2), backward.saved(0)];
-        backward.give(0, self.grad(), &args)
+        backward.give(0, self.grad.clone(), &args)
     }
 }

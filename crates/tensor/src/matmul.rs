@@ -2,8 +2,7 @@ use brisk_kernels::{Epilogue, Matmul, Transpose};
 
 use crate::error::Error;
 use crate::graph::backward::Backward;
-use crate::graph::operation::check_kernel;
-use crate::graph::operation::{AutocastRule, Forward, Operation};
+use crate::graph::operation::{AutocastRule, Forward, Operation, Signature, check_kernel};
 use crate::graph::tensor::Tensor;
 
 impl Tensor {
@@ -67,16 +66,8 @@ fn pairs(shape: &[usize]) -> [usize; 3] {
 }
 
 impl Operation for Product {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn input_names(&self) -> &'static [&'static str] {
-        &["a", "b"]
-    }
-
-    fn autocast_rule(&self) -> AutocastRule {
-        AutocastRule::Lower
+    fn signature(&self) -> Signature {
+        Signature { autocast: AutocastRule::Lower, ..Signature::new(self.name, &["a", "b"]) }
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
@@ -101,8 +92,7 @@ impl Operation for Product {
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
         let kernel = self.kernel(pairs(forward.shape(0)), pairs(forward.shape(1)));
-        let (a, b, y) = (forward.input(0), forward.input(1), forward.output());
-        forward.push(kernel, &[a, b, y])
+        forward.compute(kernel)
     }
 
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {

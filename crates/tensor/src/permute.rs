@@ -3,8 +3,7 @@ use brisk_kernels::{DType, Map, MapInput, MapOutput};
 
 use crate::error::Error;
 use crate::graph::backward::Backward;
-use crate::graph::operation::check_kernel;
-use crate::graph::operation::{Forward, Operation};
+use crate::graph::operation::{Forward, Operation, Signature, check_kernel};
 use crate::graph::tensor::Tensor;
 
 impl Tensor {
@@ -75,12 +74,8 @@ impl Permute {
 }
 
 impl Operation for Permute {
-    fn name(&self) -> &'static str {
-        "permute"
-    }
-
-    fn input_names(&self) -> &'static [&'static str] {
-        &["x"]
+    fn signature(&self) -> Signature {
+        Signature::new("permute", &["x"])
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
@@ -100,8 +95,7 @@ impl Operation for Permute {
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
-        let (x, y) = (forward.input(0), forward.output());
-        forward.push(self.kernel(forward.shape(0))?, &[x, y])
+        forward.compute(self.kernel(forward.shape(0))?)
     }
 
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {

@@ -4,8 +4,7 @@ use brisk_kernels::{
 
 use crate::error::Error;
 use crate::graph::backward::Backward;
-use crate::graph::operation::check_kernel;
-use crate::graph::operation::{Forward, Operation};
+use crate::graph::operation::{Forward, Operation, Signature, check_kernel};
 use crate::graph::tensor::Tensor;
 
 /// The windows of a pooling over NHWC images.
@@ -53,10 +52,7 @@ impl Tensor {
     /// `torch.nn.functional.max_pool2d`.
     #[track_caller]
     pub fn max_pool2d(&self, pool: &Pool2d) -> Self {
-        match self.images("max_pool2d", "x") {
-            Ok(x) => self.max_pool(pool.over(x), &image_shape(&pool.over(x).y())),
-            Err(error) => self.refused(error, self.shape()),
-        }
+        self.pooled("max_pool2d", Some(pool), None)
     }
 
     /// The mean of each window and channel.
@@ -69,10 +65,7 @@ impl Tensor {
     /// `torch.nn.functional.avg_pool2d`.
     #[track_caller]
     pub fn avg_pool2d(&self, pool: &Pool2d, divisor: PoolDivisor) -> Self {
-        match self.images("avg_pool2d", "x") {
-            Ok(x) => self.avg_pool(AvgPool2d { shape: pool.over(x), divisor }, &image_shape(&pool.over(x).y())),
-            Err(error) => self.refused(error, self.shape()),
-        }
+        self.pooled("avg_pool2d", Some(pool), Some(divisor))
     }
 
     /// The maximum of each channel of each image. In a tie the first element gets the gradient; a NaN counts as the maximum.
@@ -86,10 +79,7 @@ impl Tensor {
     /// gradient.
     #[track_caller]
     pub fn global_max_pool2d(&self) -> Self {
-        match self.images("global_max_pool2d", "x") {
-            Ok(x) => self.max_pool(PoolShape::global(x), &[x.n_images, x.n_channels]),
-            Err(error) => self.refused(error, &self.ends()),
-        }
+        self.pooled("global_max_pool2d", None, None)
     }
 
     /// The mean of each channel of each image.
@@ -102,91 +92,67 @@ impl Tensor {
     /// `x.mean(dim=(1, 2))`.
     #[track_caller]
     pub fn global_avg_pool2d(&self) -> Self {
-        match self.images("global_avg_pool2d", "x") {
-            Ok(x) => {
-                let kernel = AvgPool2d { shape: PoolShape::global(x), divisor: PoolDivisor::Padded };
-                self.avg_pool(kernel, &[x.n_images, x.n_channels])
+        self.pooled("global_avg_pool2d", None, Some(PoolDivisor::Padded))
+    }
+
+    /// The mean of each window, or its maximum without a divisor; of the whole image without `pool`.
+    #[track_caller]
+    fn pooled(&self, op: &'static str, pool: Option<&Pool2d>, divisor: Option<PoolDivisor>) -> Self {
+        let (shape, y_shape) = match (self.images(op, "x"), pool) {
+            // If no window fits, the kernel's check refuses it afterwards.
+            (Ok(x), Some(pool)) => (pool.over(x), image_shape(&pool.over(x).y())),
+            (Ok(x), None) => (PoolShape::global(x), vec![x.n_images, x.n_channels]),
+            (Err(error), Some(_)) => return self.refused(error, self.shape()),
+            (Err(error), None) => {
+                let ends = [self.shape().first(), self.shape().last()].map(|len| len.copied().unwrap_or(1));
+                return self.refused(error, &ends);
             }
-            Err(error) => self.refused(error, &self.ends()),
-        }
-    }
-
-    /// The lengths of its first and last dimensions, the shape of a global pooling.
-    fn ends(&self) -> [usize; 2] {
-        [self.shape().first(), self.shape().last()].map(|len| len.copied().unwrap_or(1))
-    }
-
-    #[track_caller]
-    fn max_pool(&self, shape: PoolShape, y_shape: &[usize]) -> Self {
-        self.graph().apply(Pooling { kernel: MaxPool2d { shape }, y_shape: y_shape.to_vec() }, &[self])
-    }
-
-    #[track_caller]
-    fn avg_pool(&self, kernel: AvgPool2d, y_shape: &[usize]) -> Self {
-        self.graph().apply(Pooling { kernel, y_shape: y_shape.to_vec() }, &[self])
+        };
+        self.graph().apply(Pooling { shape, divisor, y_shape }, &[self])
     }
 }
 
-/// A pooling by `kernel`, whose result gets the shape `y_shape`: global pooling omits height and width.
+/// A pooling whose result gets the shape `y_shape`: global pooling omits height and width.
 #[derive(Debug)]
-struct Pooling<K> {
-    kernel: K,
+struct Pooling {
+    shape: PoolShape,
+    /// `None` for the maximum.
+    divisor: Option<PoolDivisor>,
     y_shape: Vec<usize>,
 }
 
-impl Operation for Pooling<MaxPool2d> {
-    fn name(&self) -> &'static str {
-        "max_pool2d"
-    }
-
-    fn input_names(&self) -> &'static [&'static str] {
-        &["x"]
+impl Operation for Pooling {
+    fn signature(&self) -> Signature {
+        Signature::new(if self.divisor.is_some() { "avg_pool2d" } else { "max_pool2d" }, &["x"])
     }
 
     fn output_shape(&self, _: &[&Tensor]) -> Result<Vec<usize>, Error> {
-        check_kernel(&self.kernel)?;
+        let shape = self.shape;
+        self.divisor.map_or_else(|| check_kernel(&MaxPool2d { shape }), |divisor| check_kernel(&AvgPool2d { shape, divisor }))?;
         Ok(self.y_shape.clone())
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
+        let shape = self.shape;
+        if let Some(divisor) = self.divisor {
+            return forward.compute(AvgPool2d { shape, divisor });
+        }
         let (x, y) = (forward.input(0), forward.output());
         let taps = forward.transient("taps", DType::U32, y.len());
         forward.save(taps);
-        forward.push(self.kernel, &[x, y, taps])
+        forward.push(MaxPool2d { shape }, &[x, y, taps])
     }
 
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
-        let (dy, taps) = (backward.grad(), backward.saved(0));
-        backward.give(0, MaxPool2dGrad { shape: self.kernel.shape }, &[dy, taps])
+        let (shape, dy) = (self.shape, backward.grad());
+        match self.divisor {
+            Some(divisor) => backward.give(0, AvgPool2dGrad { forward: AvgPool2d { shape, divisor } }, &[dy]),
+            None => backward.give(0, MaxPool2dGrad { shape }, &[dy, backward.saved(0)]),
+        }
     }
 }
 
-impl Operation for Pooling<AvgPool2d> {
-    fn name(&self) -> &'static str {
-        "avg_pool2d"
-    }
-
-    fn input_names(&self) -> &'static [&'static str] {
-        &["x"]
-    }
-
-    fn output_shape(&self, _: &[&Tensor]) -> Result<Vec<usize>, Error> {
-        check_kernel(&self.kernel)?;
-        Ok(self.y_shape.clone())
-    }
-
-    fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
-        let (x, y) = (forward.input(0), forward.output());
-        forward.push(self.kernel, &[x, y])
-    }
-
-    fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
-        let dy = backward.grad();
-        backward.give(0, AvgPool2dGrad { forward: self.kernel }, &[dy])
-    }
-}
-
-/// The shape of a pooled batch of images. If no window fits, the kernel's check refuses it afterwards.
-fn image_shape(images: &Images) -> [usize; 4] {
-    [images.n_images, images.height, images.width, images.n_channels]
+/// The shape of a pooled batch of images.
+fn image_shape(images: &Images) -> Vec<usize> {
+    vec![images.n_images, images.height, images.width, images.n_channels]
 }

@@ -1,12 +1,10 @@
 use brisk_kernels::expr::Expr;
 use brisk_kernels::{DType, Map, MapInput, MapOutput, MapReduce, Reducer};
 
-use crate::dims::Dims;
-use crate::dims::Reduced;
+use crate::dims::{Dims, Reduced};
 use crate::error::Error;
 use crate::graph::backward::Backward;
-use crate::graph::operation::check_kernel;
-use crate::graph::operation::{AutocastRule, Forward, Operation};
+use crate::graph::operation::{AutocastRule, Forward, Operation, Signature, check_kernel};
 use crate::graph::tensor::Tensor;
 
 impl Tensor {
@@ -82,19 +80,12 @@ struct ReductionOp {
 }
 
 impl Operation for ReductionOp {
-    fn name(&self) -> &'static str {
-        self.op.name()
-    }
-
-    fn input_names(&self) -> &'static [&'static str] {
-        &["x"]
-    }
-
-    fn autocast_rule(&self) -> AutocastRule {
-        match self.op {
+    fn signature(&self) -> Signature {
+        let autocast = match self.op {
             Reducer::Sum | Reducer::Norm => AutocastRule::Full,
             _ => AutocastRule::Promote,
-        }
+        };
+        Signature { autocast, ..Signature::new(self.op.name(), &["x"]) }
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
@@ -104,8 +95,7 @@ impl Operation for ReductionOp {
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
-        let (x, y) = (forward.input(0), forward.output());
-        forward.push(self.kernel(forward.shape(0)), &[x, y])
+        forward.compute(self.kernel(forward.shape(0)))
     }
 
     /// The gradient of each result, repeated along the dimensions that were reduced.

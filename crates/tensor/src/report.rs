@@ -14,7 +14,7 @@ pub struct GraphReport {
 /// One operation with the dtypes of its operands and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedOperation {
-    /// Its [name](crate::Operation::name); `cast` for the copies that autocast makes.
+    /// Its [name](crate::Signature::name); `cast` for the copies that autocast makes.
     pub name: &'static str,
     /// The dtypes of its operands.
     pub operands: Vec<DType>,

@@ -2,8 +2,7 @@ use brisk_kernels::expr::Expr;
 use brisk_kernels::{DType, Map, MapReduce, Reducer};
 
 use crate::error::Error;
-use crate::graph::operation::check_kernel;
-use crate::graph::operation::{Forward, Operation};
+use crate::graph::operation::{Forward, Operation, Signature, check_kernel};
 use crate::graph::tensor::Tensor;
 use crate::reduce::broadcast;
 
@@ -31,26 +30,14 @@ fn share(n: usize) -> Map {
 struct Shares;
 
 impl Operation for Shares {
-    fn name(&self) -> &'static str {
-        "shares"
-    }
-
-    fn input_names(&self) -> &'static [&'static str] {
-        &["x"]
-    }
-
-    fn is_differentiable(&self) -> bool {
-        false
+    fn signature(&self) -> Signature {
+        Signature { dtype: Some(DType::F32), is_differentiable: false, ..Signature::new("shares", &["x"]) }
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
         let n = inputs[0].n_elements();
         check_kernel(&MapReduce::of(Reducer::Sum, &[n], &[0]))?;
         Ok(inputs[0].shape().to_vec())
-    }
-
-    fn output_dtype(&self, _: DType) -> DType {
-        DType::F32
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {

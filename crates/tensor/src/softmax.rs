@@ -2,8 +2,7 @@ use brisk_kernels::{Kernel, Softmax, SoftmaxForm, SoftmaxGrad};
 
 use crate::error::Error;
 use crate::graph::backward::Backward;
-use crate::graph::operation::check_kernel;
-use crate::graph::operation::{AutocastRule, Forward, Operation};
+use crate::graph::operation::{AutocastRule, Forward, Operation, Signature, check_kernel};
 use crate::graph::tensor::Tensor;
 use crate::narrow::sizes_around;
 
@@ -50,16 +49,8 @@ impl Tensor {
 }
 
 impl Operation for Softmax {
-    fn name(&self) -> &'static str {
-        Kernel::name(self)
-    }
-
-    fn input_names(&self) -> &'static [&'static str] {
-        &["x"]
-    }
-
-    fn autocast_rule(&self) -> AutocastRule {
-        AutocastRule::Full
+    fn signature(&self) -> Signature {
+        Signature { autocast: AutocastRule::Full, ..Signature::new(Kernel::name(self), &["x"]) }
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
@@ -68,8 +59,7 @@ impl Operation for Softmax {
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
-        let (x, y) = (forward.input(0), forward.output());
-        forward.push(*self, &[x, y])
+        forward.compute(*self)
     }
 
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {

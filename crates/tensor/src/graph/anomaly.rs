@@ -4,11 +4,10 @@ use brisk_kernels::{DType, FIRST_NON_FINITE_LEN, FirstNonFinite, MapReduce, Redu
 use brisk_program::{Device, Persistent, Program, Slice};
 
 use crate::error::Error;
-use crate::graph::Graph;
-use crate::graph::Inner;
 use crate::graph::node::Node;
 use crate::graph::stored::push;
 use crate::graph::tensor::Tensor;
+use crate::graph::{Graph, Inner};
 
 /// The first value that was not finite: the result of [`Graph::first_anomaly`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,8 +12,7 @@ use brisk_program::{HostStep, Program, Segment, Slice};
 
 use crate::error::Error;
 use crate::graph::Inner;
-use crate::graph::anomaly::Pass;
-use crate::graph::anomaly::{Place, Watch};
+use crate::graph::anomaly::{Pass, Place, Watch};
 use crate::graph::node::{Node, Recorded, source};
 use crate::graph::operation::dims;
 use crate::graph::stored::push;
@@ -237,9 +236,8 @@ impl Backward<'_> {
         let is_read = |slice: Slice| read.iter().any(|other| slice.overlaps(*other));
         let overwritten = |(slice, n_writes): &(Slice, usize)| is_read(*slice) && self.program.n_writes(*slice) != *n_writes;
         let Some(index) = versions.iter().position(overwritten) else { return Ok(()) };
-        let names = operation.input_names();
         let what = match index.checked_sub(input_shapes.len()) {
-            None => format!("its input `{}`", names.get(index).or(names.last()).unwrap_or(&"input")),
+            None => format!("its input `{}`", operation.signature().input(index)),
             Some(0) => "its result".to_owned(),
             Some(_) => "a value that it saved".to_owned(),
         };

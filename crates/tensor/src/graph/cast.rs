@@ -4,8 +4,7 @@ use crate::error::Error;
 use crate::graph::Graph;
 use crate::graph::backward::Backward;
 use crate::graph::node::Node;
-use crate::graph::operation::check_kernel;
-use crate::graph::operation::{Forward, Operation};
+use crate::graph::operation::{Forward, Operation, Signature, check_kernel};
 use crate::graph::tensor::Tensor;
 
 impl Tensor {
@@ -43,8 +42,8 @@ impl Tensor {
 struct CastTo(Cast);
 
 impl Operation for CastTo {
-    fn name(&self) -> &'static str {
-        OP
+    fn signature(&self) -> Signature {
+        Signature { dtype: Some(self.0.to), is_differentiable: self.0.to.is_float(), ..Signature::new(OP, &["input"]) }
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
@@ -52,17 +51,8 @@ impl Operation for CastTo {
         Ok(inputs[0].shape().to_vec())
     }
 
-    fn output_dtype(&self, _: DType) -> DType {
-        self.0.to
-    }
-
-    fn is_differentiable(&self) -> bool {
-        self.0.to.is_float()
-    }
-
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
-        let (x, y) = (forward.input(0), forward.output());
-        forward.push(self.0, &[x, y])
+        forward.compute(self.0)
     }
 
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {

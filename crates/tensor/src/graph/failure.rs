@@ -7,11 +7,9 @@ use brisk_kernels::{DType, Kernel};
 use brisk_program::{Program, Slice};
 
 use crate::error::Error;
-use crate::graph::Graph;
 use crate::graph::node::Node;
-use crate::graph::stored;
-use crate::graph::tensor::Tensor;
-use crate::graph::tensor::n_elements;
+use crate::graph::tensor::{Tensor, n_elements};
+use crate::graph::{Graph, stored};
 use crate::place::Place;
 
 /// The first error of a graph, which is written to standard error if it is dropped without having been returned.

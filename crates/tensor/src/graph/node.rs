@@ -17,7 +17,7 @@ pub(crate) struct Node {
     pub(crate) flops: u64,
     /// The tensors that the operation read.
     pub(crate) inputs: Vec<usize>,
-    /// How many of the inputs, from the first, are [operands](crate::Operation::n_operands).
+    /// How many of the inputs, from the first, are [operands](crate::Signature::n_operands).
     pub(crate) n_operands: usize,
     /// The tensor of which this one is a cast copy made by autocast. A copy has no separate gradient: gradients given to it are
     /// written for the original, in the original's dtype. So products write the gradient of an f32 parameter in f32, without a

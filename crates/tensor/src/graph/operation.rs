@@ -25,14 +25,14 @@ use crate::place;
 /// ```
 /// use brisk_tensor::program::Device;
 /// use brisk_tensor::program::kernels::Map;
-/// use brisk_tensor::{Backward, DType, Error, Forward, Graph, Operation, Persistent, Tensor};
+/// use brisk_tensor::{Backward, DType, Error, Forward, Graph, Operation, Persistent, Signature, Tensor};
 ///
 /// #[derive(Debug)]
 /// struct Square;
 ///
 /// impl Operation for Square {
-///     fn name(&self) -> &'static str {
-///         "square"
+///     fn signature(&self) -> Signature {
+///         Signature::new("square", &["x"])
 ///     }
 ///
 ///     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
@@ -65,14 +65,8 @@ use crate::place;
 /// # Ok::<(), Error>(())
 /// ```
 pub trait Operation: fmt::Debug + 'static {
-    /// The name used in errors, reports and [`Autocast::overrides`](crate::Autocast::overrides): lower case, with underscores.
-    fn name(&self) -> &'static str;
-
-    /// The names of the inputs, for errors, in the order in which [`Graph::apply`] takes them; the last one also names any that
-    /// follow.
-    fn input_names(&self) -> &'static [&'static str] {
-        &["input"]
-    }
+    /// Its name and inputs, and the dtypes that it computes in.
+    fn signature(&self) -> Signature;
 
     /// The shape of the result.
     ///
@@ -90,22 +84,6 @@ pub trait Operation: fmt::Debug + 'static {
         inputs.first().map_or(Vec::new(), |input| input.shape().to_vec())
     }
 
-    /// What [`Graph::autocast`] does with the operation.
-    fn autocast_rule(&self) -> AutocastRule {
-        AutocastRule::Promote
-    }
-
-    /// How many of the inputs, counted from the first, are operands: inputs that autocast may cast and whose dtypes determine the
-    /// dtype of the result. By default all inputs; a layer's bias and a loss's targets are not operands.
-    fn n_operands(&self, n_inputs: usize) -> usize {
-        n_inputs
-    }
-
-    /// The dtype of the result. `promoted` is the dtype that follows from the operands and from autocast.
-    fn output_dtype(&self, promoted: DType) -> DType {
-        promoted
-    }
-
     /// The activation that this operation applies last, if its derivative can be computed from its output
     /// ([`Activation::from_output`]).
     ///
@@ -113,11 +91,6 @@ pub trait Operation: fmt::Debug + 'static {
     /// result, the activation's derivative is fused into the kernel that computes that gradient.
     fn output_activation(&self) -> Option<Activation> {
         None
-    }
-
-    /// Whether gradients pass through it. If not, [`backward`](Self::backward) is never called.
-    fn is_differentiable(&self) -> bool {
-        true
     }
 
     /// Records the kernels that compute the result.
@@ -132,7 +105,39 @@ pub trait Operation: fmt::Debug + 'static {
     /// Those of [`Backward::push`] and [`Backward::give`]; [`Error::NotDifferentiable`] unless it is implemented.
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
         let _ = backward;
-        Err(Error::NotDifferentiable { op: self.name() })
+        Err(Error::NotDifferentiable { op: self.signature().name })
+    }
+}
+
+/// What a graph knows of an [`Operation`] besides its shapes and kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signature {
+    /// The name used in errors, reports and [`Autocast::overrides`](crate::Autocast::overrides): lower case, with underscores.
+    pub name: &'static str,
+    /// The names of the inputs, for errors, in the order in which [`Graph::apply`] takes them; the last one also names any that
+    /// follow.
+    pub inputs: &'static [&'static str],
+    /// What [`Graph::autocast`] does with the operation; [`AutocastRule::Promote`] by default.
+    pub autocast: AutocastRule,
+    /// How many of the inputs, counted from the first, are operands: inputs that autocast may cast and whose dtypes determine the
+    /// dtype of the result. By default all inputs; a layer's bias and a loss's targets are not operands.
+    pub n_operands: usize,
+    /// The dtype of the result, unless it follows from the operands and from autocast, as it does by default.
+    pub dtype: Option<DType>,
+    /// Whether gradients pass through it, as they do by default. If not, [`Operation::backward`] is never called.
+    pub is_differentiable: bool,
+}
+
+impl Signature {
+    /// The signature of an operation whose inputs are all operands.
+    pub const fn new(name: &'static str, inputs: &'static [&'static str]) -> Self {
+        let (autocast, n_operands) = (AutocastRule::Promote, usize::MAX);
+        Self { name, inputs, autocast, n_operands, dtype: None, is_differentiable: true }
+    }
+
+    /// The name of input `i`.
+    pub(crate) fn input(&self, i: usize) -> &'static str {
+        self.inputs.get(i).or(self.inputs.last()).copied().unwrap_or("input")
     }
 }
 
@@ -238,6 +243,15 @@ impl Forward<'_> {
         self.graph.try_push(kernel, args)
     }
 
+    /// Records a kernel whose arguments are all inputs, in order, and the result.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn compute(&mut self, kernel: impl Kernel) -> Result<(), Error> {
+        let y = self.output();
+        self.push(kernel, &[&self.inputs()[..], &[y]].concat())
+    }
+
     /// Records a host step between kernels.
     ///
     /// # Errors
@@ -268,12 +282,10 @@ impl Graph {
     /// As [`apply`](Self::apply).
     #[track_caller]
     fn apply_dyn(&self, operation: Rc<dyn Operation>, inputs: &[&Tensor]) -> Tensor {
-        let dtype = || operation.output_dtype(promoted(inputs.iter().map(|input| input.dtype())));
-        let (name, names) = (operation.name(), operation.input_names());
-        let foreign = inputs.iter().enumerate().find_map(|(i, input)| {
-            let arg = names.get(i).or(names.last()).copied().unwrap_or("input");
-            self.check_own(name, arg, input).err()
-        });
+        let signature = operation.signature();
+        let dtype = || signature.dtype.unwrap_or_else(|| promoted(inputs.iter().map(|input| input.dtype())));
+        let mut all = inputs.iter().enumerate();
+        let foreign = all.find_map(|(i, input)| self.check_own(signature.name, signature.input(i), input).err());
         if let Some(error) = foreign {
             return self.failed(error, dtype(), &operation.refused_shape(inputs));
         }
@@ -291,15 +303,14 @@ impl Graph {
     }
 
     fn try_apply(&self, operation: Rc<dyn Operation>, inputs: &[&Tensor], shape: &[usize]) -> Result<Tensor, Error> {
-        let name = operation.name();
+        let Signature { name, autocast, n_operands, dtype, is_differentiable, .. } = operation.signature();
         if let Some(slope) = operation.output_activation().and_then(|activation| activation.from_output) {
             check_slope_from_output(name, &slope)?;
         }
         let mut inputs: Vec<Tensor> = inputs.iter().map(|&input| input.clone()).collect();
-        let n_operands = operation.n_operands(inputs.len()).min(inputs.len());
-        let dtype = self.cast_operands(name, operation.autocast_rule(), &mut inputs[..n_operands])?;
-
-        let dtype = operation.output_dtype(dtype);
+        let n_operands = n_operands.min(inputs.len());
+        let promoted = self.cast_operands(name, autocast, &mut inputs[..n_operands])?;
+        let dtype = dtype.unwrap_or(promoted);
         let n_kernels = self.inner().program.n_kernels();
         let mut forward = Forward { graph: self, name, inputs: &inputs, dtype, shape, output: None, saved: Vec::new() };
         operation.forward(&mut forward)?;
@@ -314,7 +325,7 @@ impl Graph {
                 inner.nodes[id].n_uses += 1;
             }
             let is_wanted = inputs.iter().any(|input| inner.nodes[input.id()].wants_grad);
-            let needs_grad = inner.mode == Mode::Training && operation.is_differentiable() && is_wanted;
+            let needs_grad = inner.mode == Mode::Training && is_differentiable && is_wanted;
             let read = inputs.iter().map(Tensor::slice).chain([output]).chain(saved.iter().copied()).filter(|_| needs_grad);
             let versions: Vec<_> = read.map(|slice| (slice, inner.program.n_writes(slice))).collect();
             let (scope, cost) = (place::path(&inner.scopes), inner.program.cost_since(n_kernels));

@@ -1,7 +1,6 @@
 //! Regions of a recording, which end on every path, panics included.
 
-use crate::graph::Graph;
-use crate::graph::Inner;
+use crate::graph::{Graph, Inner};
 
 /// An open region, which ends when this is dropped.
 pub(crate) struct Region<'a, F: FnOnce(&mut Inner)> {

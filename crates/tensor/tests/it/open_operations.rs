@@ -3,8 +3,8 @@
 use brisk_tensor::program::Device;
 use brisk_tensor::program::kernels::{Epilogue, Map, MapReduce, Matmul, Reducer};
 use brisk_tensor::{
-    Activation, Autocast, AutocastRule, Backward, DType, Error, Forward, Graph, Operation, Precision, Tensor, Transpose,
-    check_gradients,
+    Activation, Autocast, AutocastRule, Backward, DType, Error, Forward, Graph, Operation, Precision, Signature, Tensor,
+    Transpose, check_gradients,
 };
 
 use crate::refusal::{parameter, refusal};
@@ -14,8 +14,8 @@ use crate::refusal::{parameter, refusal};
 struct SquaredRelu;
 
 impl Operation for SquaredRelu {
-    fn name(&self) -> &'static str {
-        "squared_relu"
+    fn signature(&self) -> Signature {
+        Signature::new("squared_relu", &["input"])
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
@@ -45,16 +45,8 @@ impl Operation for SquaredRelu {
 struct Projection;
 
 impl Operation for Projection {
-    fn name(&self) -> &'static str {
-        "projection"
-    }
-
-    fn input_names(&self) -> &'static [&'static str] {
-        &["x", "w"]
-    }
-
-    fn autocast_rule(&self) -> AutocastRule {
-        AutocastRule::Lower
+    fn signature(&self) -> Signature {
+        Signature { autocast: AutocastRule::Lower, ..Signature::new("projection", &["x", "w"]) }
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
@@ -123,8 +115,8 @@ enum Faulty {
 }
 
 impl Operation for Faulty {
-    fn name(&self) -> &'static str {
-        "faulty"
+    fn signature(&self) -> Signature {
+        Signature::new("faulty", &["input"])
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
@@ -139,7 +131,7 @@ impl Operation for Faulty {
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
         let (dy, y) = (backward.grad(), backward.output());
         match self {
-            Self::WithoutGradient => Err(Error::NotDifferentiable { op: self.name() }),
+            Self::WithoutGradient => Err(Error::NotDifferentiable { op: self.signature().name }),
             Self::GradientOfAnotherLength => backward.give(0, MapReduce::of(Reducer::Sum, &[3, 4], &[0]), &[dy]),
             Self::WrongGradient => backward.give(0, Map::binary(y.len(), |a, b| a * b), &[dy, y]),
         }

@@ -1,9 +1,8 @@
 //! The checkpoints in a run's folder: finds the one to resume from, and moves unusable ones aside.
 
 use std::cmp::Reverse;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use super::RunFolder;
 use crate::checkpoint::Checkpoint;

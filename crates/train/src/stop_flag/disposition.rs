@@ -2,8 +2,7 @@
 
 #![expect(unsafe_code, reason = "`sigaction` is a C function, and the crates that wrap it only set dispositions")]
 
-use std::io;
-use std::ptr;
+use std::{io, ptr};
 
 use super::StopSignal;
 
