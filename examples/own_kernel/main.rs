@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Result, ensure};
 use brisk_examples::command_line::{self, value};
 use brisk_examples::print;
-use brisk_program::kernels::{Adapter, Arg, DType, Dispatch, Epilogue, Error, Kernel, Matmul, Transpose, TwinArgs};
+use brisk_program::kernels::{Adapter, Arg, DType, Dispatch, Epilogue, Error, Kernel, Matmul, Signature, Transpose, TwinArgs};
 use brisk_program::{Device, Persistent, Program, Selection};
 use clap::Parser;
 
@@ -28,12 +28,8 @@ fn element(i: u32) {
 ";
 
 impl Kernel for SoftCap {
-    fn name(&self) -> &'static str {
-        "soft_cap"
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        vec![Arg::read("x", DType::F32, self.n), Arg::write("y", DType::F32, self.n)]
+    fn signature(&self) -> Signature {
+        Signature::new("soft_cap", [Arg::read("x", DType::F32, self.n), Arg::write("y", DType::F32, self.n)])
     }
 
     fn check(&self) -> Result<(), Error> {

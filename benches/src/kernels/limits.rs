@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use brisk_program::Device;
-use brisk_program::kernels::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, Map, TwinArgs, wgpu};
+use brisk_program::kernels::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, Map, Signature, TwinArgs, wgpu};
 
 use super::case::Case;
 use super::turns::{Turns, seconds};
@@ -66,12 +66,9 @@ pub(super) struct MultiplyAdd {
 }
 
 impl Kernel for MultiplyAdd {
-    fn name(&self) -> &'static str {
-        "multiply_add"
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        vec![Arg::read("x", DType::F32, LANES * WIDTH), Arg::write("y", DType::F32, [self.n_groups, LANES, WIDTH])]
+    fn signature(&self) -> Signature {
+        let args = [Arg::read("x", DType::F32, LANES * WIDTH), Arg::write("y", DType::F32, [self.n_groups, LANES, WIDTH])];
+        Signature::new("multiply_add", args)
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {

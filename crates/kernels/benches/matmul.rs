@@ -33,12 +33,10 @@ const SHAPES: [(usize, usize, usize, Transpose); 10] = [
 struct By(Option<MatmulFamily>, Matmul);
 
 impl Kernel for By {
-    fn name(&self) -> &'static str {
-        self.1.name()
+    fn signature(&self) -> Signature {
+        self.1.signature()
     }
-    fn args(&self) -> Vec<Arg> {
-        self.1.args()
-    }
+
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         match self.0 {
             Some(family) => self.1.dispatches_by(family, adapter),

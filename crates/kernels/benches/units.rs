@@ -177,12 +177,10 @@ struct On {
 }
 
 impl Kernel for On {
-    fn name(&self) -> &'static str {
-        self.kernel.name()
+    fn signature(&self) -> Signature {
+        self.kernel.signature()
     }
-    fn args(&self) -> Vec<Arg> {
-        self.kernel.args()
-    }
+
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         self.kernel.dispatches(&adapter.clone().with_kind(AdapterKind::Hardware).with_coop(self.coop))
     }

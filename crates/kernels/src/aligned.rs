@@ -5,8 +5,7 @@ const LINE: usize = 64;
 /// Floats of a cache line.
 pub(crate) const LINE_LEN: usize = LINE / size_of::<f32>();
 
-/// The first element of `memory` on a cache line, among the first [`LINE_LEN`]: vectors that span two lines take twice as long to
-/// load and store.
+/// The first element of `memory` on a cache line, among the first [`LINE_LEN`]: vectors across two lines take twice as long.
 fn first_on_line(memory: &[f32]) -> usize {
     memory.as_ptr().align_offset(LINE).min(LINE_LEN).min(memory.len())
 }

@@ -67,8 +67,7 @@ impl Arg {
         self.len.saturating_mul(self.dtype.size_bytes())
     }
 
-    /// Checks that an argument of `kernel` has a length that memory can hold. Recorders and programs call this before they use
-    /// one.
+    /// Checks that an argument of `kernel` has a length that memory can hold. Recorders and programs call this first.
     ///
     /// # Errors
     /// [`Error::Size`] for a product of sizes that overflows, and for more than `isize::MAX` bytes.
@@ -95,8 +94,7 @@ pub enum ArgKey {
 impl ArgKey {
     pub(crate) fn find(self, args: &[Arg]) -> Option<usize> {
         match self {
-            // Names have only a few bytes, so comparing them here is faster than calling `memcmp`. Twins look up each argument in
-            // every replay.
+            // Names have only a few bytes, so comparing them here is faster than calling `memcmp`. Every replay looks up each.
             Self::Name(name) => args.iter().position(|arg| arg.name.len() == name.len() && arg.name.bytes().eq(name.bytes())),
             Self::Index(index) => (index < args.len()).then_some(index),
         }

@@ -1,10 +1,8 @@
-//! Convolutions and their gradients: dense ones as implicit matrix products over image patches, those with groups or dilation
-//! directly.
+//! Convolutions and their gradients: dense ones as matrix products over image patches, those with groups or dilation directly.
 //!
 //! No patches are copied to memory: a product reads windows from the images themselves. On the CPU, convolutions of few channels
 //! keep the sums of a tile of pixels in registers (`window_sums.rs`), in vectors of half the width where full ones would be half
-//! empty; the others multiply lines or patches that fit the cache. Gradients are gathered by their owners, so there are no
-//! atomics.
+//! empty; the others multiply lines or patches that fit the cache. Gradients are gathered, without atomics.
 
 mod by_pairs;
 pub(crate) mod conv2d;

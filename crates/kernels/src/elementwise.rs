@@ -1,5 +1,4 @@
-//! Elementwise kernels: [`Map`](crate::Map)s, and conversions, which also convert integers and keep subnormal numbers on any
-//! device.
+//! Elementwise kernels: [`Map`](crate::Map)s, and conversions, also of integers, which keep subnormal numbers on any device.
 
 pub(crate) mod cast;
 pub(crate) mod cast_cpu;

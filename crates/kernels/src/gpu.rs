@@ -1,8 +1,7 @@
 //! Recording kernels into a caller's own `wgpu` encoder.
 //!
 //! The caller owns the device and the queue: nothing in this module submits, waits or reads back, except
-//! [`Recorder::check_products`]. Pipelines are created once for each (module, entry point, constants); bind groups once for each
-//! [`Recorded`].
+//! [`Recorder::check_products`]. Pipelines are made once per (module, entry point, constants), bind groups once per [`Recorded`].
 
 mod check_products;
 mod recorder;

@@ -73,7 +73,7 @@ pub use image::augmentation::{Border, Flip, ImageAugmentation};
 pub use image::mix_rows::MixRows;
 pub use image::mixing::{Mixing, N_QUANTILES};
 pub use kernel::interval::{Interval, Outside};
-pub use kernel::kernel::{Cost, Kernel};
+pub use kernel::kernel::{Cost, Kernel, Signature};
 pub use kernel::twin::TwinArgs;
 pub use loss::bce_with_logits::BceWithLogits;
 pub use loss::cross_entropy::{ClassWeights, CrossEntropy, CrossEntropyGrad};

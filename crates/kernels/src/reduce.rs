@@ -1,5 +1,4 @@
-//! Reductions: of a [`Map`](crate::Map) over dimensions, of rows, and what is no sum or maximum, such as arg-max and cumulative
-//! sums.
+//! Reductions: of a [`Map`](crate::Map) over dimensions, of rows, and others, such as arg-max and cumulative sums.
 
 pub(crate) mod arg_max;
 pub(crate) mod arg_max_cpu;

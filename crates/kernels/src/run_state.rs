@@ -19,8 +19,7 @@ pub const STATE_LEN: usize = 4;
 /// The index of the epoch in an `order` buffer.
 pub(crate) const EPOCH: usize = 5;
 
-/// The same order in a different epoch; orders are made for epoch 0. The order of rows does not change, since it follows from the
-/// keys.
+/// The same order in a different epoch; orders are made for epoch 0. The order of rows, which follows from the keys, stays.
 pub fn order_in_epoch(mut order: [u32; ORDER_LEN], epoch: u32) -> [u32; ORDER_LEN] {
     order[EPOCH] = epoch;
     order

@@ -64,8 +64,7 @@ struct CpuStep {
     packed: Option<(usize, Part)>,
 }
 
-/// Buffers of at least this size are read by all threads of the device, because one thread does not use the whole memory
-/// bandwidth.
+/// Buffers of at least this size are read by all threads of the device, as one thread does not use the whole memory bandwidth.
 const PARALLEL_COPY_BYTES: usize = 4 << 20;
 
 impl CpuDevice {
@@ -96,8 +95,7 @@ impl CpuDevice {
     }
 
     fn on_team(&self, work: impl FnOnce() + Send) {
-        // One run at a time, as on a GPU's queue, so that executables that share buffers cannot deadlock by locking them in
-        // different orders.
+        // One run at a time, as on a GPU's queue: executables that lock shared buffers in different orders would deadlock.
         let run = || {
             let _running = lock(&self.running);
             self.team.lead(work);

@@ -15,8 +15,7 @@ pub struct DeviceInfo {
     pub fallback: Option<String>,
     /// The driver's errors at failed attempts to open the adapter, before it opened: another process may have kept it busy.
     pub failed_attempts: Vec<String>,
-    /// Why the adapter's cooperative matrices are not used, if it has any and they failed a self-check when the device was
-    /// opened.
+    /// Why the adapter's cooperative matrices are not used, if they failed a self-check when the device was opened.
     pub coop_refused: Option<String>,
 }
 

@@ -109,7 +109,7 @@ pub enum Error {
         arg: &'static str,
     },
     /// A kernel lists an argument after its scratch.
-    #[error("{program}: kernel `{kernel}` lists `{arg}` after its scratch; scratch comes last in `Kernel::args`")]
+    #[error("{program}: kernel `{kernel}` lists `{arg}` after its scratch; scratch comes last in `Kernel::signature`")]
     ScratchOrder {
         /// The program.
         program: String,
@@ -324,8 +324,7 @@ pub enum Error {
     },
 }
 
-/// The error of a [`HostStep`](crate::HostStep), shared by the clones of an [`Error`]. Two are equal if they share the same
-/// error.
+/// The error of a [`HostStep`](crate::HostStep), shared by the clones of an [`Error`]. Two are equal if they share one error.
 #[derive(Debug, Clone)]
 pub struct HostFailure(Arc<dyn std::error::Error + Send + Sync>);
 

@@ -93,8 +93,7 @@ impl<M> Memory<M> {
         Ok(block)
     }
 
-    /// Checks that the additional memory of `program` stays within the limit, so that a program that does not fit allocates
-    /// nothing.
+    /// Checks that the additional memory of `program` stays within the limit, so that one that does not fit allocates nothing.
     pub(crate) fn check_room(&self, program: &Program, plan: &Plan) -> Result<(), Error> {
         let held_bytes = self.allocated_bytes();
         let entries = lock(&self.entries);

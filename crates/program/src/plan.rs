@@ -28,8 +28,7 @@ use crate::record::program::{Buffer, Program, Step};
 ///
 /// # Units
 /// Bytes as a device allocates them: persistent buffers in whole 4-byte words, slots in multiples of 256. Not included are the
-/// constants of kernels (a few hundred bytes each, on a GPU), and the staging memory of a write or read (two pieces of 16 MiB at
-/// most).
+/// constants of kernels (a few hundred bytes each, on a GPU), and staging memory (two pieces of 16 MiB at most).
 ///
 /// # Examples
 /// ```

@@ -52,8 +52,7 @@ pub enum Timer {
     Clock,
     /// The GPU's timestamps, at the beginning and end of a pass that holds one kernel.
     Timestamps,
-    /// The processor's clock, around a submit of one kernel and the wait for it: on a GPU without timestamps. Each time includes
-    /// the cost of a submit.
+    /// The processor's clock, around a submit of one kernel and the wait for it, which is included: on a GPU without timestamps.
     Waits,
 }
 

@@ -21,8 +21,7 @@ use crate::record::program::{Program, Step, StepArg};
 pub enum Rewrite {
     /// An activation, or its derivative, becomes the epilogue of the matrix product or convolution whose result it reads.
     Epilogues,
-    /// A [`Map`] over the result of another is merged with it by substituting its expression, such as an addition and its
-    /// activation.
+    /// A [`Map`] over the result of another is merged with it by its expression, such as an addition and its activation.
     Chains,
     /// A [`Map`] that is the last to read a transient overwrites it with its result, as a
     /// [`MapInPlace`](brisk_kernels::MapInPlace), which needs one buffer less. It is applied last, and not at all if transients
@@ -101,8 +100,7 @@ impl Program {
         })
     }
 
-    /// The step whose only result is `value`, if only step `at` reads `value` and computing it at step `at` instead gives the
-    /// same result.
+    /// The step whose only result is `value`, if only step `at` reads it and computing it there gives the same result.
     fn producer(&self, at: usize, value: &StepArg) -> Option<usize> {
         let is_transient = self.buffers[value.buffer].persistent.is_none() && value.access == Access::Read;
         let n_uses = self.steps.iter().flat_map(|step| &step.args).filter(|arg| arg.buffer == value.buffer).count();

@@ -41,8 +41,7 @@ pub struct Adapter {
     pub f16_accumulation: bool,
 }
 
-/// Whether an adapter is hardware. On a software adapter workgroup barriers are extremely slow, so kernels choose forms without
-/// them.
+/// Whether an adapter is hardware. On a software adapter workgroup barriers are very slow, so kernels do without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AdapterKind {
@@ -53,8 +52,7 @@ pub enum AdapterKind {
 }
 
 impl Adapter {
-    /// An adapter for tests or planning, which need not exist, without features, subgroups and cooperative matrices, and with the
-    /// default limits.
+    /// An adapter for tests or planning, which need not exist, without features, subgroups or matrices, with default limits.
     pub fn new(name: impl Into<String>, kind: AdapterKind) -> Self {
         Self {
             name: name.into(),

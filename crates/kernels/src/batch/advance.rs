@@ -3,7 +3,7 @@ use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::kernel::kernel::Kernel;
+use crate::kernel::kernel::{Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::run_state::STATE_LEN;
 use crate::shader::binding::Binding;
@@ -19,12 +19,8 @@ use crate::shader::module::module;
 pub struct Advance;
 
 impl Kernel for Advance {
-    fn name(&self) -> &'static str {
-        "advance"
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        vec![Arg::read_write("state", DType::U32, STATE_LEN)]
+    fn signature(&self) -> Signature {
+        Signature::new("advance", [Arg::read_write("state", DType::U32, STATE_LEN)])
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {

@@ -3,8 +3,7 @@ use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::kernel::check_sizes::check_sizes;
-use crate::kernel::kernel::Kernel;
+use crate::kernel::kernel::{Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::run_state::{ORDER_LEN, STATE_LEN};
 use crate::shader::dispatch::Dispatch;
@@ -33,21 +32,14 @@ pub struct BatchRows {
 }
 
 impl Kernel for BatchRows {
-    fn name(&self) -> &'static str {
-        "batch_rows"
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        vec![
+    fn signature(&self) -> Signature {
+        let args = [
             Arg::read("order", DType::U32, ORDER_LEN),
             Arg::read("state", DType::U32, STATE_LEN),
             Arg::write("rows", DType::U32, self.n),
             Arg::write("weights", DType::F32, self.n),
-        ]
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        check_sizes(self, &[("n", self.n)])
+        ];
+        Signature::new("batch_rows", args).sizes([("n", self.n)])
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {

@@ -4,7 +4,7 @@ use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::kernel::check_sizes::check_sizes;
-use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::shader::binding::Binding;
 use crate::shader::dispatch::Dispatch;
@@ -41,13 +41,10 @@ impl ConcatColumns {
 }
 
 impl Kernel for ConcatColumns {
-    fn name(&self) -> &'static str {
-        "concat_columns"
-    }
-
-    fn args(&self) -> Vec<Arg> {
+    fn signature(&self) -> Signature {
         let xs = self.widths.iter().map(|width| Arg::read("x", DType::F32, [self.n_rows, *width]));
-        xs.chain([Arg::write("y", DType::F32, [self.n_rows, self.n_cols()])]).collect()
+        let args: Vec<Arg> = xs.chain([Arg::write("y", DType::F32, [self.n_rows, self.n_cols()])]).collect();
+        Signature::new("concat_columns", args)
     }
 
     fn check(&self) -> Result<(), Error> {

@@ -4,7 +4,7 @@ use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::kernel::check_sizes::check_sizes;
-use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::module;
@@ -31,17 +31,14 @@ pub struct GatherCategories {
 }
 
 impl Kernel for GatherCategories {
-    fn name(&self) -> &'static str {
-        "gather_categories"
-    }
-
-    fn args(&self) -> Vec<Arg> {
+    fn signature(&self) -> Signature {
         let y = if self.first_row == 0 { Arg::write } else { Arg::read_write };
-        vec![
+        let args = [
             Arg::read("table", DType::U32, [self.n_table_rows, self.n_cols]),
             Arg::read("rows", DType::U32, self.n),
             y("y", DType::U32, [self.n, self.n_cols]),
-        ]
+        ];
+        Signature::new("gather_categories", args)
     }
 
     fn check(&self) -> Result<(), Error> {

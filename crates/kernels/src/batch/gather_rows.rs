@@ -9,7 +9,7 @@ use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::{Error, check_supported};
 use crate::kernel::check_sizes::check_sizes;
-use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::shader::binding::Binding;
 use crate::shader::dispatch::Dispatch;
@@ -49,19 +49,16 @@ pub struct GatherRows {
 }
 
 impl Kernel for GatherRows {
-    fn name(&self) -> &'static str {
-        "gather_rows"
-    }
-
-    fn args(&self) -> Vec<Arg> {
+    fn signature(&self) -> Signature {
         let y = if self.first_row == 0 { Arg::write } else { Arg::read_write };
-        vec![
+        let args = [
             Arg::read("table", self.dtype, [self.n_table_rows, self.n_cols]),
             Arg::read("rows", DType::U32, self.n),
             Arg::read("mean", DType::F32, self.n_cols),
             Arg::read("inv_std", DType::F32, self.n_cols),
             y("y", DType::F32, [self.n, self.n_cols]),
-        ]
+        ];
+        Signature::new("gather_rows", args)
     }
 
     fn check(&self) -> Result<(), Error> {

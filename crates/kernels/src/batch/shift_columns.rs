@@ -4,7 +4,7 @@ use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::kernel::check_sizes::check_sizes;
-use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::shader::binding::Binding;
 use crate::shader::dispatch::Dispatch;
@@ -52,12 +52,10 @@ impl ShiftColumns {
 }
 
 impl Kernel for ShiftColumns {
-    fn name(&self) -> &'static str {
-        "shift_columns"
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        vec![Arg::read("x", DType::F32, [self.n_rows, self.n_x_cols]), Arg::write("y", DType::F32, [self.n_rows, self.n_y_cols])]
+    fn signature(&self) -> Signature {
+        let args =
+            [Arg::read("x", DType::F32, [self.n_rows, self.n_x_cols]), Arg::write("y", DType::F32, [self.n_rows, self.n_y_cols])];
+        Signature::new("shift_columns", args)
     }
 
     fn check(&self) -> Result<(), Error> {

@@ -3,8 +3,7 @@ use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::kernel::check_sizes::check_sizes;
-use crate::kernel::kernel::Kernel;
+use crate::kernel::kernel::{Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::run_state::STATE_LEN;
 use crate::shader::dispatch::Dispatch;
@@ -32,20 +31,13 @@ pub struct StoreRows {
 }
 
 impl Kernel for StoreRows {
-    fn name(&self) -> &'static str {
-        "store_rows"
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        vec![
+    fn signature(&self) -> Signature {
+        let args = [
             Arg::read("x", DType::F32, [self.n, self.n_cols]),
             Arg::read("state", DType::U32, STATE_LEN),
             Arg::read_write("y", DType::F32, [self.n_total, self.n_cols]),
-        ]
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        check_sizes(self, &[("n", self.n), ("n_cols", self.n_cols), ("n_total", self.n_total)])
+        ];
+        Signature::new("store_rows", args).sizes([("n", self.n), ("n_cols", self.n_cols), ("n_total", self.n_total)])
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {

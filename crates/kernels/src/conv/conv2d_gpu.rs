@@ -104,8 +104,7 @@ pub(crate) fn grad_weight(
     Ok(vec![products, sum])
 }
 
-/// Arguments as operands with these names: cooperative matrices are loaded from f16, and sources are gathered four channels at a
-/// time.
+/// Arguments as operands with these names: matrices are loaded from f16, and sources by four channels.
 fn operand_bindings(form: &Form, names: [&'static str; 2], args: [usize; 2]) -> [Binding; 2] {
     [0, 1].map(|i| {
         let binding = Binding::at(args[i]).named(names[i]);
@@ -116,8 +115,7 @@ fn operand_bindings(form: &Form, names: [&'static str; 2], args: [usize; 2]) -> 
     })
 }
 
-/// A product of patches of `source`, argument 0, with the weights, argument 1, into `result`, the argument after that of the
-/// epilogue.
+/// A product of patches of `source`, argument 0, with weights, argument 1, into `result`, the one after the epilogue's.
 #[derive(Debug)]
 struct Product<'a> {
     conv: OverImages<'a>,

@@ -8,7 +8,7 @@ use crate::dtype::DType;
 use crate::error::Error;
 use crate::gemm::transpose::Transpose;
 use crate::kernel::floats::Floats;
-use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::product::epilogue::Epilogue;
 use crate::product::epilogue_cpu::Finish;
@@ -43,8 +43,7 @@ pub struct Conv2dGradWeight {
     pub shape: ConvShape,
 }
 
-/// The maximum number of parts. It is higher with groups, since the weights of a depthwise convolution are too few to keep a GPU
-/// busy.
+/// The maximum number of parts. Higher with groups: the weights of a depthwise convolution are too few to keep a GPU busy.
 const MAX_PARTS: usize = 32;
 const MAX_PARTS_GROUPED: usize = 256;
 
@@ -88,11 +87,7 @@ impl Conv2dGradWeight {
 }
 
 impl Kernel for Conv2dGradWeight {
-    fn name(&self) -> &'static str {
-        "conv2d_grad_weight"
-    }
-
-    fn args(&self) -> Vec<Arg> {
+    fn signature(&self) -> Signature {
         let shape = &self.shape;
         let mut args = vec![
             Arg::read("grad_y", DType::F32, shape.y().len()),
@@ -103,7 +98,7 @@ impl Kernel for Conv2dGradWeight {
             Some(matmul) => args.extend(matmul.scratch()),
             None => args.push(Arg::scratch("parts", DType::F32, [self.parts().n, shape.n_weights()])),
         }
-        args
+        Signature::new("conv2d_grad_weight", args)
     }
 
     fn check(&self) -> Result<(), Error> {

@@ -1,5 +1,4 @@
-//! Which parts the modules of convolutions and their gradients are made of. The main loop of the form and the epilogue are added
-//! to these.
+//! Which parts the modules of convolutions and their gradients are made of. The form's main loop and the epilogue are added.
 
 use crate::product::form::STORE_FOUR_ANY;
 use crate::product::modules::{elements, on_matrices, vectors};

@@ -171,12 +171,8 @@ macro_rules! kernel_over_images {
         }
 
         impl Kernel for $Conv {
-            fn name(&self) -> &'static str {
-                $name
-            }
-
-            fn args(&self) -> Vec<Arg> {
-                self.over_images().args()
+            fn signature(&self) -> Signature {
+                Signature::new($name, self.over_images().args())
             }
 
             fn check(&self) -> Result<(), Error> {

@@ -261,8 +261,7 @@ impl<'a, T: Element> Patches<'a, T> {
         &buffer[..len]
     }
 
-    /// The same in `patches`, `stride` apart, and the rows of taps of each, `tap_stride` apart, with `copy` for values that are
-    /// side by side.
+    /// The same in `patches`, `stride` apart, and the rows of taps of each, `tap_stride` apart, with `copy` for adjacent values.
     #[inline(always)]
     fn pack_by<D: Pod>(
         &self,

@@ -62,8 +62,7 @@ impl Lines<'_> {
 }
 
 /// Runs `work` on `n` channels with the widest vectors, or with vectors of 32 bytes where those of 64 would be at least half
-/// empty: these are as fast on processors that split a vector of 64 bytes or have only one unit for it, and lines need no
-/// padding.
+/// empty: as fast on processors that split 64 bytes or have one unit for them, and without padding.
 #[cfg_attr(not(target_arch = "x86_64"), expect(unused_variables, reason = "other processors have vectors of one width"))]
 fn dispatch(n: usize, work: impl WithSimd<Output = ()>) {
     #[cfg(target_arch = "x86_64")]

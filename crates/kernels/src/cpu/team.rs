@@ -2,8 +2,7 @@
 //!
 //! A replayed program consists of hundreds of short loops, one after another. Between two of them an idle thread of a rayon pool
 //! calls `sched_yield`, which gives up a whole time slice if other processes want the core, and then sleeps. The threads of a
-//! team spin for a moment instead. The loop does not wait for a helper that arrives late: the other threads have done its share
-//! by then.
+//! team spin for a moment instead. A loop does not wait for a late helper: others have done its share.
 //!
 //! With two busy processes on two cores, HIGGS training is 2.1 to 2.3 times slower instead of 2.4 to 3.3 times with rayon.
 //! [`OnTeam`](crate::OnTeam) runs rayon's indexed iterators on a team, and on the current rayon pool where no team is led. A loop
@@ -80,8 +79,7 @@ const MOST_THREADS: usize = AT_WORK as usize;
 /// program. Spinning longer gained nothing on a quiet machine, and with other busy processes it took time from the thread that
 /// the helper waits for.
 const SPINS: u32 = 400;
-/// The number of tasks per thread that a loop is divided into, if it has enough iterations, so that the last tasks end at about
-/// the same time.
+/// The number of tasks per thread that a loop is divided into, if it has enough iterations, so that the last ones end together.
 const TASKS_PER_THREAD: usize = 8;
 
 thread_local! {
@@ -90,8 +88,7 @@ thread_local! {
 }
 
 impl Team {
-    /// A team of `n_threads` (at least 1, at most 2047), including the calling thread. The helpers are named `{name}-1` and so
-    /// on.
+    /// A team of `n_threads` (1 to 2047), including the calling thread. The helpers are named `{name}-1` and so on.
     ///
     /// # Errors
     /// If the operating system cannot start a thread.
@@ -351,8 +348,7 @@ where
 
 // These are compiled once for all loops over the same items, or with the same values.
 
-/// The items, divided into tasks of `task_len` items; the last one may have fewer. A thread takes the items of a task when it
-/// executes it.
+/// The items, divided into tasks of `task_len` items; the last one may have fewer. A thread takes them when it executes the task.
 fn tasks<P: Producer>(producer: P, n_items: usize, task_len: usize) -> Vec<Mutex<Option<P>>> {
     let n_tasks = n_items.div_ceil(task_len);
     let mut tasks = Vec::with_capacity(n_tasks.max(1));

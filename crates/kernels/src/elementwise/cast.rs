@@ -4,7 +4,7 @@ use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::{Error, check_supported};
 use crate::kernel::check_sizes::check_sizes;
-use crate::kernel::kernel::Kernel;
+use crate::kernel::kernel::{Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::shader::binding::Binding;
 use crate::shader::dispatch::Dispatch;
@@ -51,12 +51,8 @@ pub struct Cast {
 }
 
 impl Kernel for Cast {
-    fn name(&self) -> &'static str {
-        "cast"
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        vec![Arg::read("x", self.from, self.n), Arg::write("y", self.to, self.n)]
+    fn signature(&self) -> Signature {
+        Signature::new("cast", [Arg::read("x", self.from, self.n), Arg::write("y", self.to, self.n)])
     }
 
     fn check(&self) -> Result<(), Error> {

@@ -98,8 +98,7 @@ impl Loads<'_> {
         inputs.map(|input| binding(INPUTS[input], self.inputs[input].dtype, self.is_grouped(input)))
     }
 
-    /// `fn load0(e: u32) -> V`, which takes the index of an invocation's first element, or of its group if elements are read in
-    /// groups of four.
+    /// `fn load0(e: u32) -> V`, which takes the index of an invocation's first element, or of its group of four.
     pub(crate) fn load(&self, text: &mut String, input: usize) {
         let name = if self.in_place == Some(input) { OUTPUTS[0] } else { INPUTS[input] };
         if self.inputs[input].draws.is_some() {

@@ -2,21 +2,16 @@
 
 use super::{map_cpu, map_module};
 use crate::adapter::adapter::Adapter;
-use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::map::map::Map;
 use crate::shader::dispatch::Dispatch;
 
 impl Kernel for Map {
-    fn name(&self) -> &'static str {
-        "map"
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        self.arguments()
+    fn signature(&self) -> Signature {
+        Signature::new("map", self.arguments())
     }
 
     fn check(&self) -> Result<(), Error> {

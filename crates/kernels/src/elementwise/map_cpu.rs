@@ -98,8 +98,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// The memory into which the values of `range` are written in f32: in place, or `buffer`, from which [`keep`](Self::keep)
-    /// rounds them.
+    /// The memory into which the values of `range` are written in f32: in place, or `buffer`, which [`keep`](Self::keep) rounds.
     fn in_f32<'b>(&'b mut self, range: Range<usize>, buffer: &'b mut [f32]) -> &'b mut [f32] {
         match self {
             Self::F32(y) => &mut y[range],

@@ -3,7 +3,7 @@ use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::map::layout::Pattern;
 use crate::map::map::Map;
@@ -38,11 +38,7 @@ pub struct MapInPlace {
 }
 
 impl Kernel for MapInPlace {
-    fn name(&self) -> &'static str {
-        "map_in_place"
-    }
-
-    fn args(&self) -> Vec<Arg> {
+    fn signature(&self) -> Signature {
         let mut args = self.map.args();
         if self.input < self.map.inputs.len() {
             args.remove(self.input);
@@ -50,7 +46,7 @@ impl Kernel for MapInPlace {
         if let Some(y) = args.last_mut() {
             *y = Arg::read_write(y.name, y.dtype, y.len);
         }
-        args
+        Signature::new("map_in_place", args)
     }
 
     fn check(&self) -> Result<(), Error> {

@@ -4,7 +4,7 @@ use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::kernel::check_sizes::check_sizes;
-use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::shader::binding::Binding;
 use crate::shader::dispatch::Dispatch;
@@ -56,16 +56,13 @@ impl Embedding {
 }
 
 impl Kernel for Embedding {
-    fn name(&self) -> &'static str {
-        "embedding"
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        vec![
+    fn signature(&self) -> Signature {
+        let args = [
             Arg::read("weight", DType::F32, [self.n_entries, self.dim]),
             Arg::read("index", DType::U32, [self.n, self.n_index_cols]),
             Arg::write("y", DType::F32, [self.n, self.dim]),
-        ]
+        ];
+        Signature::new("embedding", args)
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -87,8 +84,7 @@ impl Kernel for Embedding {
     }
 }
 
-/// The gradient of [`Embedding`]'s table: `grad_weight[e, c] = Σ_i grad_y[i, c]` over the rows `i` whose entry is `e`, 0 if there
-/// is none.
+/// The gradient of [`Embedding`]'s table: `grad_weight[e, c] = Σ_i grad_y[i, c]` over the rows `i` of entry `e`, 0 without any.
 ///
 /// # Shapes
 /// `grad_y`: `[n, dim]`; `index`: `[n, n_index_cols]`; `grad_weight`: `[n_entries, dim]`.
@@ -131,11 +127,7 @@ impl EmbeddingGrad {
 }
 
 impl Kernel for EmbeddingGrad {
-    fn name(&self) -> &'static str {
-        "embedding_grad"
-    }
-
-    fn args(&self) -> Vec<Arg> {
+    fn signature(&self) -> Signature {
         let Embedding { n, n_entries, dim, n_index_cols, .. } = self.forward;
         let mut args = vec![
             Arg::read("grad_y", DType::F32, [n, dim]),
@@ -147,7 +139,7 @@ impl Kernel for EmbeddingGrad {
         } else {
             args.extend([Arg::scratch("heads", DType::U32, n_entries), Arg::scratch("next", DType::U32, n)]);
         }
-        args
+        Signature::new("embedding_grad", args)
     }
 
     fn check(&self) -> Result<(), Error> {

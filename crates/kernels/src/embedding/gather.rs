@@ -3,8 +3,7 @@ use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::kernel::check_sizes::check_sizes;
-use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::{Part, module, part};
@@ -45,8 +44,8 @@ pub enum GatherIndex {
 }
 
 impl Gather {
-    fn check_for(&self, kernel: &impl Kernel) -> Result<(), Error> {
-        check_sizes(kernel, &[("n_outer", self.n_outer), ("n_x", self.n_x), ("n", self.n), ("n_inner", self.n_inner)])
+    fn sizes(&self) -> [(&'static str, usize); 4] {
+        [("n_outer", self.n_outer), ("n_x", self.n_x), ("n", self.n), ("n_inner", self.n_inner)]
     }
 
     const fn n_x_elements(&self) -> usize {
@@ -77,20 +76,13 @@ impl Gather {
 }
 
 impl Kernel for Gather {
-    fn name(&self) -> &'static str {
-        "gather"
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        vec![
+    fn signature(&self) -> Signature {
+        let args = [
             Arg::read("x", DType::F32, self.n_x_elements()),
             Arg::read("index", DType::U32, self.n_indices()),
             Arg::write("y", DType::F32, self.n_elements()),
-        ]
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        self.check_for(self)
+        ];
+        Signature::new("gather", args).sizes(self.sizes())
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
@@ -113,8 +105,7 @@ impl Kernel for Gather {
 /// # Shapes
 /// `grad_y`: like `y`; `index`: as in the forward kernel; `grad_x`: like `x`.
 /// # Cost
-/// On a GPU each of the `n_x` elements reads `n` indices, since no two invocations may add to the same element; the CPU reads
-/// each index once.
+/// On a GPU each of the `n_x` elements reads `n` indices, since no two may add to one element; the CPU reads each index once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GatherGrad {
     /// The kernel whose gradient this is.
@@ -122,20 +113,13 @@ pub struct GatherGrad {
 }
 
 impl Kernel for GatherGrad {
-    fn name(&self) -> &'static str {
-        "gather_grad"
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        vec![
+    fn signature(&self) -> Signature {
+        let args = [
             Arg::read("grad_y", DType::F32, self.forward.n_elements()),
             Arg::read("index", DType::U32, self.forward.n_indices()),
             Arg::write("grad_x", DType::F32, self.forward.n_x_elements()),
-        ]
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        self.forward.check_for(self)
+        ];
+        Signature::new("gather_grad", args).sizes(self.forward.sizes())
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {

@@ -23,8 +23,7 @@ use super::Expr;
 pub struct Activation {
     /// The function, of input 0.
     pub forward: Expr,
-    /// The derivative as an expression of the *output* as input 0, if there is one: a layer then need not keep its input for the
-    /// backward pass.
+    /// The derivative as an expression of the *output* as input 0, if there is one: a layer then need not keep its input.
     pub from_output: Option<Expr>,
 }
 
@@ -65,8 +64,7 @@ impl Activation {
         Self::with_slope_from_output(y.relu(), y.le(0.0).select(0.0, 1.0))
     }
 
-    /// [`Expr::leaky_relu`]. With a positive slope, the sign of the output is that of the input; otherwise there is no derivative
-    /// from the output.
+    /// [`Expr::leaky_relu`]. A positive slope keeps the sign; otherwise there is no derivative from the output.
     pub fn leaky_relu(negative_slope: f32) -> Self {
         let y = Expr::input(0);
         let forward = y.leaky_relu(negative_slope);

@@ -179,8 +179,7 @@ pub(crate) fn needed(ops: &[Op], results: &[Id]) -> (Vec<Op>, Vec<Id>) {
     (kept, results)
 }
 
-/// `1 / value`, if multiplying by it is bit-identical to dividing by `value`: for powers of two whose reciprocal is a normal
-/// number.
+/// `1 / value`, if multiplying by it is bit-identical to dividing by `value`: for powers of two with a normal reciprocal.
 fn exact_reciprocal(value: f32) -> Option<f32> {
     let is_power_of_two = value.to_bits() & 0x007F_FFFF == 0;
     let reciprocal = 1.0 / value;

@@ -119,8 +119,7 @@ fn binary_slope(builder: &mut Builder, kind: Binary, [a, b]: [Id; 2], y: Id, slo
             });
             sum(builder, da, db)
         }
-        // The argument that is not chosen gets 0, equal arguments get half each, and both get the whole gradient where one is
-        // NaN.
+        // The argument that is not chosen gets 0, equal arguments get half each, and both get all of it where one is NaN.
         Binary::Max | Binary::Min => {
             let [low, high] = if kind == Binary::Max { [a, b] } else { [b, a] };
             let a_loses = builder.binary(Binary::Lt, low, high);

@@ -1,5 +1,4 @@
-//! The loops of the CPU evaluation: one for each function and each combination of operands for which that pays, compiled for each
-//! vector width.
+//! The loops of the CPU evaluation: one for each function and combination of operands that pays, for each vector width.
 
 use std::marker::PhantomData;
 

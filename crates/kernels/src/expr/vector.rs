@@ -117,8 +117,7 @@ fn log_of_reduced<S: Simd>(simd: S, f: S::f32s, exponent: S::f32s) -> S::f32s {
     simd.mul_add_f32s(exponent, simd.splat_f32s(std::f32::consts::LN_2), p)
 }
 
-/// The exponent `e` for which `u / 2^e` is in `2/3..4/3`, shifted to its position in the bits of an `f32` (`e · 2²³`), and as a
-/// number.
+/// The exponent `e` for which `u / 2^e` is in `2/3..4/3`, at its position in the bits of an `f32` (`e · 2²³`), and as a number.
 #[inline(always)]
 fn exponent_of<S: Simd>(simd: S, u: S::f32s) -> (S::u32s, S::f32s) {
     let e = simd.sub_u32s(simd.transmute_u32s_f32s(u), simd.splat_u32s(0x3F2A_AAAB));
@@ -129,8 +128,7 @@ fn exponent_of<S: Simd>(simd: S, u: S::f32s) -> (S::u32s, S::f32s) {
     (e, simd.sub_f32s(number, simd.splat_f32s(8_388_608.0 + 128.0)))
 }
 
-/// `y`, except where `u` is not both positive and finite: `log` is then `u` itself for +∞ and NaN, -∞ for zero, and NaN below
-/// zero.
+/// `y`, except where `u` is not both positive and finite: `log` is then `u` itself for +∞ and NaN, -∞ for 0, and NaN below.
 #[inline(always)]
 fn log_of_specials<S: Simd>(simd: S, u: S::f32s, y: S::f32s) -> S::f32s {
     let (zero, infinity) = (simd.splat_f32s(0.0), simd.splat_f32s(f32::INFINITY));
@@ -183,8 +181,7 @@ fn exp_of_reduced<S: Simd>(simd: S, r: S::f32s) -> S::f32s {
     simd.add_f32s(p, simd.splat_f32s(1.0))
 }
 
-/// `2^(n + bias - 127)` for a sum `shifted = n + SHIFT` and `0 ≤ n + bias ≤ 255`; 0 for the smallest of them, infinity for the
-/// largest.
+/// `2^(n + bias - 127)` for a sum `shifted = n + SHIFT` and `0 ≤ n + bias ≤ 255`; 0 for the smallest, infinity for the largest.
 #[inline(always)]
 fn power_of_two<S: Simd>(simd: S, shifted: S::f32s, bias: u32) -> S::f32s {
     let exponent = simd.sub_u32s(simd.transmute_u32s_f32s(shifted), simd.splat_u32s(SHIFT.to_bits().wrapping_sub(bias)));

@@ -487,8 +487,7 @@ impl Multiply<'_> {
     }
 }
 
-/// Where the columns of a block belong: the first of them in the result, how many of the panel are before it, and how many are
-/// stored.
+/// Where the columns of a block belong: the first in the result, how many of the panel precede it, and how many are stored.
 #[derive(Clone, Copy)]
 struct Place {
     first: usize,

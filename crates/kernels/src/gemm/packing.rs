@@ -1,8 +1,7 @@
 use crate::gemm::gemm::{self, Operand};
 use crate::gemm::transpose::Transpose;
 
-/// How the CPU copies an operand of matrix products, `b`, before it multiplies. [`Kernel::packing`](crate::Kernel::packing)
-/// returns it.
+/// How the CPU copies `b` of a matrix product before it multiplies. [`Kernel::packing`](crate::Kernel::packing) returns it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Packing {
     /// The argument's index in the list of the kernel. It is stored in f32.

@@ -1,8 +1,7 @@
 //! Matrix products of operands in bf16, by [matrix instructions](super::bf16), with sums in f32.
 //!
 //! The right side is packed in panels of 32 columns, each with its elements in pairs along K, one line a pair. The rows of the
-//! left side are read where they lie if they are contiguous along K and whole, else they are packed, too. Operands are padded
-//! with 0.
+//! left side are read where they lie if contiguous along K and whole, else packed, too. Operands are padded with 0.
 //!
 //! Operands whose outer index is K are packed tile by tile along K, so that their rows are read whole and in order, as the
 //! processor fetches them ahead.
@@ -134,8 +133,7 @@ pub(crate) fn with_rows<R>(
         return with_panels(a, depth, threads, |panels| f(panels.as_rows(depth.len())));
     }
     let (n_steps, n_bands) = (depth.len().div_ceil(STEP), a.n.div_ceil(HEIGHT));
-    // An odd number of bands, since the tiles of one that are a power of two apart would displace each other in the first-level
-    // cache.
+    // An odd number of bands, since tiles of one a power of two apart would displace each other in the first-level cache.
     let len = (n_bands | 1) * HEIGHT;
     with_lines(n_steps * len, |steps: &mut [Step]| {
         each_step(depth, threads, a.n, steps, len, |step, steps| a.pack_bands(&step, &mut steps[..n_bands * HEIGHT]));

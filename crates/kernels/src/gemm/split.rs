@@ -43,8 +43,7 @@ pub(crate) trait Paired: Element {
         f: impl FnOnce(Stored<'_>, Range<usize>) -> R,
     ) -> R;
 
-    /// `y = a b` on this thread, or `y += a b`, for parts of `n_k` K indices each. With several parts, `n_k` is a multiple of
-    /// [`STEP`].
+    /// `y = a b` on this thread, or `y += a b`, for parts of `n_k` K indices each. Of several, a multiple of [`STEP`].
     fn times(instructions: Bf16Instructions, (a, b): (Lines<'_>, Panels<'_>), n_k: usize, y: &mut [f32], onto: Onto) {
         for (i, [of_a, of_b]) in Self::TERMS.iter().enumerate() {
             let onto = if i == 0 { onto } else { Onto::Sum };

@@ -26,15 +26,13 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Recorder {
     /// Checks that the device computes products of f16 correctly, in the form that this recorder chooses for them, with three
-    /// small products of integers whose results are known exactly. Unlike the rest of this crate, it submits to `queue` and
-    /// waits.
+    /// small products of integers whose results are known exactly. It submits to `queue` and waits.
     ///
     /// # Errors
     /// [`Error::WrongProducts`], with the details, if the driver rejects the pipelines, does not finish, or computes wrong
     /// results. The device may then be lost.
     pub fn check_products(&mut self, queue: &wgpu::Queue) -> Result<(), Error> {
-        // Forward, gradient of the weights, gradient of the input: an operand that is loaded by rows in one is loaded by columns
-        // in another.
+        // Forward, gradient of the weights, gradient of the input: an operand is loaded by rows in one, by columns in another.
         for transpose in [Transpose::B, Transpose::A, Transpose::None] {
             let checked = product(self, queue, transpose).and_then(|found| compare(&found, &expected(transpose)));
             checked.map_err(|reason| Error::WrongProducts { adapter: self.adapter().name.clone(), reason })?;

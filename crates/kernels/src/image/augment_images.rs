@@ -6,7 +6,7 @@ use crate::dtype::DType;
 use crate::error::{Error, check_supported};
 use crate::expr::wgsl::Lanes;
 use crate::kernel::check_sizes::check_sizes;
-use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::random::philox::Philox;
 use crate::run_state::ORDER_LEN;
@@ -21,8 +21,7 @@ use crate::stored::stored_form::{StoredForm, by_stored_form, sharing};
 const AUGMENT_IMAGES: Template = Template::new(&[part!("augment_images.wgsl")], &[Group::one("Y").stores()]);
 const DRAWS: Template = Template::new(&[part!("augment_images_draws.wgsl"), part!("../random/random_words.wgsl")], &[]);
 
-/// Images of a table, augmented and standardised: padding, crop, flip, cutout, brightness and contrast in one pass over the
-/// batch.
+/// Images of a table, augmented and standardised: padding, crop, flip, cutout, brightness and contrast in one pass.
 ///
 /// `y[i, r, c, ch] = ((table[rows[i]][s] - mean[s]) inv_std[s] + b) f`, where `s` is the pixel of the image that the crop has at
 /// `(r, c)`, channel `ch`; crop, flip, `b` and `f` are drawn for each image, by its id and the epoch, as [`ImageAugmentation`]
@@ -101,14 +100,10 @@ impl AugmentImages {
 }
 
 impl Kernel for AugmentImages {
-    fn name(&self) -> &'static str {
-        "augment_images"
-    }
-
-    fn args(&self) -> Vec<Arg> {
+    fn signature(&self) -> Signature {
         let y = if self.first_row == 0 { Arg::write } else { Arg::read_write };
         let [height, width] = self.crop;
-        vec![
+        let args = [
             Arg::read("table", self.dtype, [self.n_table_rows, self.n_cols()]),
             Arg::read("rows", DType::U32, self.n),
             Arg::read("ids", DType::U32, self.n),
@@ -117,7 +112,8 @@ impl Kernel for AugmentImages {
             Arg::read("inv_std", DType::F32, self.n_cols()),
             y("y", DType::F32, [self.n, height, width, self.image[2]]),
             Arg::scratch("draws", DType::U32, [self.n, DRAWS_LEN]),
-        ]
+        ];
+        Signature::new("augment_images", args)
     }
 
     fn check(&self) -> Result<(), Error> {

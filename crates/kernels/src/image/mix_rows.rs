@@ -5,7 +5,7 @@ use crate::dtype::DType;
 use crate::error::Error;
 use crate::image::mixing::N_QUANTILES;
 use crate::kernel::check_sizes::check_sizes;
-use crate::kernel::kernel::Kernel;
+use crate::kernel::kernel::{Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::random::philox::Philox;
 use crate::run_state::ORDER_LEN;
@@ -23,8 +23,7 @@ const MIX_ROWS: Template = Template::new(&[part!("mix_rows.wgsl"), part!("../ran
 /// for Mixup the share that was drawn, in one line and one column. `shares[i]` is its mean over the row.
 ///
 /// All of them follow from the seed, the epoch and the row: word `w` of Philox block `[row, epoch, 3, 0]` determines the partner
-/// (`w = 0`), the quantile (1), and the centre of the rectangle (2, 3). All decisions use integers, so that every device draws
-/// the same.
+/// (`w = 0`), the quantile (1), and the centre of the rectangle (2, 3). All are in integers: every device draws the same.
 ///
 /// # Shapes
 /// `rows`, `partners`, `shares`: `[n]`; `order`: [`ORDER_LEN`], of which the number of rows and the epoch are read; `quantiles`:
@@ -52,13 +51,9 @@ impl MixRows {
 }
 
 impl Kernel for MixRows {
-    fn name(&self) -> &'static str {
-        "mix_rows"
-    }
-
-    fn args(&self) -> Vec<Arg> {
+    fn signature(&self) -> Signature {
         let [n_lines, n_columns] = self.lens();
-        vec![
+        let args = [
             Arg::read("rows", DType::U32, self.n),
             Arg::read("order", DType::U32, ORDER_LEN),
             Arg::read("quantiles", DType::U32, N_QUANTILES),
@@ -66,7 +61,8 @@ impl Kernel for MixRows {
             Arg::write("shares", DType::F32, self.n),
             Arg::write("lines", DType::F32, [self.n, n_lines]),
             Arg::write("columns", DType::F32, [self.n, n_columns]),
-        ]
+        ];
+        Signature::new("mix_rows", args)
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -106,8 +102,7 @@ impl Kernel for MixRows {
     }
 }
 
-/// The share of a pixel in the area of an image of at most 2²⁴ pixels. Areas are multiplied by it, since WGSL does not round
-/// divisions exactly.
+/// The share of a pixel in the area of an image of at most 2²⁴ pixels. Areas are multiplied by it: WGSL's division is inexact.
 #[expect(clippy::cast_precision_loss, reason = "24 bits are exact")]
 pub(crate) fn share_of_pixel(height: usize, width: usize) -> f32 {
     1.0 / (height * width) as f32

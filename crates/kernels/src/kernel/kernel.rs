@@ -8,6 +8,7 @@ use crate::gemm::packing::Packing;
 use crate::kernel::twin::TwinArgs;
 use crate::map::map::Map;
 use crate::shader::dispatch::Dispatch;
+use crate::sizes::check_indices;
 
 /// One operation over buffers: a plain struct of sizes and constants, with two implementations that compute the same.
 ///
@@ -15,24 +16,31 @@ use crate::shader::dispatch::Dispatch;
 /// It is dyn-compatible.
 ///
 /// # Contract
-/// - [`args`](Kernel::args) is a pure function of the struct; scratch arguments come last.
+/// - [`signature`](Kernel::signature) is a pure function of the struct; scratch arguments come last.
 /// - [`dispatches`](Kernel::dispatches) and [`twin`](Kernel::twin) take arguments by their names in that list, with
 ///   [`Dispatch::bind`] and [`TwinArgs`].
 /// - [`twin`](Kernel::twin) is the specification: plain Rust that computes the same values up to rounding, bit-identical for any
 ///   number of threads.
 pub trait Kernel: Debug + Send + Sync + 'static {
-    /// What it computes, such as `matmul` or `adam`. Errors, labels and profiles use it as the name of the kernel.
-    fn name(&self) -> &'static str;
+    /// Its name, its arguments and its sizes.
+    fn signature(&self) -> Signature;
 
-    /// The argument list, in the order in which buffers are given.
-    fn args(&self) -> Vec<Arg>;
+    /// The [name](Signature::name).
+    fn name(&self) -> &'static str {
+        self.signature().name
+    }
+
+    /// The [argument list](Signature::args).
+    fn args(&self) -> Vec<Arg> {
+        self.signature().args
+    }
 
     /// Checks whether the sizes and constants are valid; called before anything is recorded or executed.
     ///
     /// # Errors
-    /// [`Error::Size`] or [`Error::Unsupported`]. The default accepts all.
+    /// [`Error::Size`] or [`Error::Unsupported`]. The default checks the [sizes](Signature::sizes).
     fn check(&self) -> Result<(), Error> {
-        Ok(())
+        self.signature().check()
     }
 
     /// The WGSL dispatches that compute it on `adapter`, in order.
@@ -59,8 +67,7 @@ pub trait Kernel: Debug + Send + Sync + 'static {
 
     /// The same kernel with its arguments, except scratch, stored as `dtypes` says, if it has a specialised form for these types,
     /// which depends only on sizes and types. Call [`stored`](crate::stored) instead, which also works if this returns `None`, as
-    /// the default does. It only requests types that differ from those of [`args`](Self::args), and only f16 and bf16 in place of
-    /// f32.
+    /// the default does. It only requests f16 and bf16 in place of f32.
     fn stored_as(&self, _dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
         None
     }
@@ -98,8 +105,7 @@ macro_rules! of_boxed {
 
 impl Kernel for Box<dyn Kernel> {
     of_boxed! {
-        fn name(&self) -> &'static str;
-        fn args(&self) -> Vec<Arg>;
+        fn signature(&self) -> Signature;
         fn check(&self) -> Result<(), Error>;
         fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error>;
         fn twin(&self, args: &mut TwinArgs<'_>);
@@ -109,6 +115,37 @@ impl Kernel for Box<dyn Kernel> {
         fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>>;
         fn packing(&self) -> Option<Packing>;
         fn cost(&self) -> Cost;
+    }
+}
+
+/// What a [`Kernel`] is called and what it is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signature {
+    /// What it computes, such as `matmul` or `adam`. Errors, labels and profiles use it as the name of the kernel.
+    pub name: &'static str,
+    /// The argument list, in the order in which buffers are given.
+    pub args: Vec<Arg>,
+    /// The sizes that WGSL has in 32 bits, by name.
+    pub sizes: Vec<(&'static str, usize)>,
+}
+
+impl Signature {
+    /// A signature without sizes to check.
+    pub fn new(name: &'static str, args: impl Into<Vec<Arg>>) -> Self {
+        Self { name, args: args.into(), sizes: Vec::new() }
+    }
+
+    /// The same with sizes to check.
+    pub fn sizes(self, sizes: impl Into<Vec<(&'static str, usize)>>) -> Self {
+        Self { sizes: sizes.into(), ..self }
+    }
+
+    /// Checks that each of the sizes, if there are any, is from 1 to 2^32 - 1, and that the arguments have no more elements.
+    ///
+    /// # Errors
+    /// [`Error::Size`].
+    pub fn check(&self) -> Result<(), Error> {
+        if self.sizes.is_empty() { Ok(()) } else { check_indices(self.name, &self.args, &self.sizes) }
     }
 }
 

@@ -11,7 +11,7 @@ use half::{bf16, f16};
 use crate::arg::{Access, Arg, ArgKey, names};
 use crate::dtype::DType;
 
-/// The buffers of one call of a twin, found by the names under which the kernel [declares](crate::Kernel::args) them.
+/// The buffers of one call of a twin, found by the names under which the kernel [declares](crate::Signature::args) them.
 ///
 /// Slices live as long as the borrow that they were created from, so a twin first takes all of them and then computes.
 ///

@@ -7,8 +7,7 @@ use crate::reduce::map_reduce::MapReduce;
 /// Binary cross-entropy of logits: `l = (1 - t) x + (1 + (p - 1) t) log(1 + exp(-x))`, weighted by row and reduced.
 ///
 /// # Reference
-/// `torch.nn.functional.binary_cross_entropy_with_logits`; with weights, its mean divides by `n`, this one by the sum of the
-/// weights.
+/// `torch.nn.functional.binary_cross_entropy_with_logits`; its mean divides by `n`, this one by the sum of the weights.
 /// # Examples
 /// ```
 /// use brisk_kernels::{BceWithLogits, Kernel, Reduction};

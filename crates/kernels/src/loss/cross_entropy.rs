@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::expr::Expr;
 use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::interval::{Interval, check_settings};
-use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::loss::weighted_mean::Reduction;
 use crate::map::map_input::MapInput;
@@ -119,8 +119,7 @@ impl CrossEntropy {
         }
     }
 
-    /// The inputs to bind. Without class weights, the row weights are bound in their place, since a binding that is not used must
-    /// also be filled.
+    /// The inputs to bind. Without class weights, the row weights are bound in their place, since every binding must be filled.
     fn bound(&self) -> [Binding; 4] {
         let class_weight = if self.class_weights == ClassWeights::Given { "class_weight" } else { "weight" };
         [
@@ -133,17 +132,13 @@ impl CrossEntropy {
 }
 
 impl Kernel for CrossEntropy {
-    fn name(&self) -> &'static str {
-        "cross_entropy"
-    }
-
-    fn args(&self) -> Vec<Arg> {
+    fn signature(&self) -> Signature {
         let mut args = self.inputs();
         args.push(Arg::write("loss", DType::F32, 2));
         args.push(Arg::write("rows", DType::F32, [self.n_rows, 4]));
         args.push(Arg::scratch("losses", DType::F32, self.n_rows));
         args.extend(self.merge().args().into_iter().filter(|arg| arg.access == Access::Scratch));
-        args
+        Signature::new("cross_entropy", args)
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -195,17 +190,13 @@ pub struct CrossEntropyGrad {
 }
 
 impl Kernel for CrossEntropyGrad {
-    fn name(&self) -> &'static str {
-        "cross_entropy_grad"
-    }
-
-    fn args(&self) -> Vec<Arg> {
+    fn signature(&self) -> Signature {
         let mut args = vec![Arg::read("grad_loss", DType::F32, 1)];
         args.extend(self.forward.inputs());
         args.push(Arg::read("loss", DType::F32, 2));
         args.push(Arg::read("rows", DType::F32, [self.forward.n_rows, 4]));
         args.push(Arg::write("grad_logits", DType::F32, [self.forward.n_rows, self.forward.n_classes]));
-        args
+        Signature::new("cross_entropy_grad", args)
     }
 
     fn check(&self) -> Result<(), Error> {

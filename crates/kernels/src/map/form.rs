@@ -10,8 +10,7 @@ use crate::random::draws_cpu::Drawn;
 use crate::sizes::in_u32;
 use crate::vectorised::inlined;
 
-/// An expression of a value, of an element of a further argument if there is one, and of a random number if there is one, in this
-/// order.
+/// An expression of a value, an element of a further argument if there is one, and a random number if there is one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Form {
     /// Adds the row, if there is one, then applies the function.

@@ -40,8 +40,7 @@ pub(crate) enum Pattern {
     One,
     /// The element with the same index.
     All,
-    /// The element at `offset` plus the index times a stride in each dimension of the layout; the stride is 0 where the input
-    /// repeats.
+    /// The element at `offset` plus the index times a stride in each dimension of the layout; 0 where the input repeats.
     Strided { offset: usize, strides: Vec<usize> },
 }
 
@@ -63,8 +62,7 @@ impl Pattern {
     }
 }
 
-/// The dimensions of the outputs, with adjacent ones merged if they are contiguous in every input, and how each input is indexed
-/// in them.
+/// The dimensions of the outputs, adjacent ones merged if contiguous in every input, and how each input is indexed in them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Layout {
     /// Outermost first; none of size 1.

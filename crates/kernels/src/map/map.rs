@@ -12,8 +12,7 @@ use crate::sizes::check_indices;
 /// # Shapes
 /// Outputs have [`shape`](Self::shape). Inputs broadcast to it by NumPy's rules: shapes are aligned at their last dimension, and
 /// missing dimensions and those of size 1 repeat. An input may have any strides, so that a permuted or narrowed tensor is read in
-/// place. Up to [`MAX_DIMS`](Self::MAX_DIMS) dimensions remain once adjacent ones are merged where they are contiguous in every
-/// input.
+/// place. Up to [`MAX_DIMS`](Self::MAX_DIMS) dimensions remain once adjacent ones that are contiguous in every input are merged.
 /// # Dtypes
 /// f32, f16 or bf16 for each input and output. Arithmetic is in f32.
 /// # Errors

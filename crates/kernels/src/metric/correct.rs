@@ -3,8 +3,7 @@ use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::kernel::check_sizes::check_sizes;
-use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::reduce::row_dispatch::row_dispatch;
 use crate::shader::binding::Binding;
@@ -30,20 +29,13 @@ pub struct Correct {
 }
 
 impl Kernel for Correct {
-    fn name(&self) -> &'static str {
-        "correct"
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        vec![
+    fn signature(&self) -> Signature {
+        let args = [
             Arg::read("x", DType::F32, [self.n_rows, self.n_classes]),
             Arg::read("target", DType::U32, self.n_rows),
             Arg::write("y", DType::F32, self.n_rows),
-        ]
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        check_sizes(self, &[("n_rows", self.n_rows), ("n_classes", self.n_classes)])
+        ];
+        Signature::new("correct", args).sizes([("n_rows", self.n_rows), ("n_classes", self.n_classes)])
     }
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {

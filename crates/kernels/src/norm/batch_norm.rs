@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::expr::{Activation, Expr};
 use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::interval::{Interval, check_settings};
-use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::map::map::Map;
 use crate::shader::binding::Binding;
@@ -25,8 +25,7 @@ const WEIGHTED_STATS: Template = Template::new(&[part!("batch_norm_stats.wgsl"),
 /// The sizes of a batch normalisation: rows of channels, in one or several groups.
 ///
 /// Images are rows of pixels: `n_rows = n_images * height * width`. With `n_groups > 1` it is *ghost* batch normalisation: each
-/// of the groups, equal numbers of consecutive rows, is normalised by its own statistics, as replicas with smaller batches would
-/// do.
+/// of the groups, equal numbers of consecutive rows, is normalised by its own statistics, as by replicas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BatchNormShape {
     /// Rows, over which the statistics of a channel are taken.
@@ -104,8 +103,7 @@ impl BatchNormShape {
         self.n_groups.saturating_mul(self.group_parts())
     }
 
-    /// Elements of the sums of a part: the mean of each channel, its squared deviations, the sum of the weights and that of their
-    /// squares.
+    /// Elements of the sums of a part: each channel's mean and squared deviations, the sums of the weights and of their squares.
     pub(crate) const fn part_len(&self) -> usize {
         self.n_channels.saturating_mul(2).saturating_add(2)
     }
@@ -148,8 +146,7 @@ impl BatchNormShape {
 /// merged in order (Chan, Golub & LeVeque 1983), on GPUs in two levels if there are many, so that a mean far from 0 does not
 /// reduce the precision of the variance.
 /// # Errors
-/// [`Error::Size`] if the groups do not divide the rows, or a group has fewer than two rows, for which the unbiased variance does
-/// not exist.
+/// [`Error::Size`] if the groups do not divide the rows, or a group has fewer than two rows, which have no unbiased variance.
 /// # Reference
 /// Ioffe & Szegedy 2015, arXiv:1502.03167; `torch.nn.functional.batch_norm`; ghost batches: Hoffer et al. 2017, arXiv:1705.08741.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -165,11 +162,7 @@ pub struct BatchNormStats {
 }
 
 impl Kernel for BatchNormStats {
-    fn name(&self) -> &'static str {
-        "batch_norm_stats"
-    }
-
-    fn args(&self) -> Vec<Arg> {
+    fn signature(&self) -> Signature {
         let shape = &self.shape;
         let mut args = vec![Arg::read("x", DType::F32, shape.len())];
         if self.n_weights > 0 {
@@ -184,7 +177,7 @@ impl Kernel for BatchNormStats {
         if shape.has_blocks() {
             args.push(Arg::scratch("joined", DType::F32, shape.n_blocks().saturating_mul(shape.part_len())));
         }
-        args
+        Signature::new("batch_norm_stats", args)
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -253,8 +246,7 @@ impl StoredForm for BatchNormStats {
     }
 }
 
-/// The statistics of [`BatchNormStats`] computed from the running ones, which are not changed; used for normalisation outside of
-/// training.
+/// The statistics of [`BatchNormStats`] from the running ones, which stay as they are: for normalisation outside of training.
 ///
 /// # Shapes
 /// `running_mean`, `running_var`: `[n_channels]`; `stats`: `[1, 2, n_channels]`.
@@ -269,13 +261,11 @@ pub struct BatchNormFrozenStats {
 }
 
 impl Kernel for BatchNormFrozenStats {
-    fn name(&self) -> &'static str {
-        "batch_norm_frozen_stats"
-    }
-
-    fn args(&self) -> Vec<Arg> {
+    fn signature(&self) -> Signature {
         let running = |name| Arg::read(name, DType::F32, self.n_channels);
-        vec![running("running_mean"), running("running_var"), Arg::write("stats", DType::F32, self.n_channels.saturating_mul(2))]
+        let args =
+            [running("running_mean"), running("running_var"), Arg::write("stats", DType::F32, self.n_channels.saturating_mul(2))];
+        Signature::new("batch_norm_frozen_stats", args)
     }
 
     fn check(&self) -> Result<(), Error> {

@@ -160,8 +160,7 @@ fn sums_of_weighted_rows<T: Element>(x: &[T], weights: impl ExactSizeIterator<It
     }
 }
 
-/// The mean and the variance of a group from the sums of its parts, merged in order, and the sums of its weights and of their
-/// squares.
+/// The mean and the variance of a group from the sums of its parts, merged in order, and the sums of weights and their squares.
 #[inline(always)]
 fn merge(shape: &BatchNormShape, parts: &[f32], stats: &mut [f32]) -> [f32; 2] {
     let c = shape.n_channels;

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::expr::Expr;
 use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::interval::{Interval, check_settings};
-use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::map::map_input::MapInput;
 use crate::reduce::map_reduce::MapReduce;
@@ -97,16 +97,12 @@ impl LayerNorm {
 }
 
 impl Kernel for LayerNorm {
-    fn name(&self) -> &'static str {
-        "layer_norm"
-    }
-
-    fn args(&self) -> Vec<Arg> {
+    fn signature(&self) -> Signature {
         let mut args = vec![Arg::read("x", DType::F32, self.n())];
         args.extend(self.affine.has_weight().then(|| Arg::read("weight", DType::F32, self.n_cols)));
         args.extend(self.affine.has_bias().then(|| Arg::read("bias", DType::F32, self.n_cols)));
         args.extend([Arg::write("y", DType::F32, self.n()), Arg::write("stats", DType::F32, [self.n_rows, 2])]);
-        args
+        Signature::new("layer_norm", args)
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -155,17 +151,13 @@ pub struct LayerNormGrad {
 }
 
 impl Kernel for LayerNormGrad {
-    fn name(&self) -> &'static str {
-        "layer_norm_grad"
-    }
-
-    fn args(&self) -> Vec<Arg> {
+    fn signature(&self) -> Signature {
         let LayerNorm { n_rows, n_cols, affine, .. } = self.forward;
         let n = self.forward.n();
         let mut args = vec![Arg::read("grad_y", DType::F32, n), Arg::read("x", DType::F32, n)];
         args.extend(affine.has_weight().then(|| Arg::read("weight", DType::F32, n_cols)));
         args.extend([Arg::read("stats", DType::F32, [n_rows, 2]), Arg::write("grad_x", DType::F32, n)]);
-        args
+        Signature::new("layer_norm_grad", args)
     }
 
     fn check(&self) -> Result<(), Error> {

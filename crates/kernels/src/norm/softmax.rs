@@ -3,8 +3,7 @@ use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::kernel::check_sizes::check_sizes;
-use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::reduce::row_dispatch::row_dispatch;
 use crate::shader::dispatch::Dispatch;
@@ -51,19 +50,13 @@ impl Softmax {
 }
 
 impl Kernel for Softmax {
-    fn name(&self) -> &'static str {
-        match self.form {
+    fn signature(&self) -> Signature {
+        let name = match self.form {
             SoftmaxForm::Probability => "softmax",
             SoftmaxForm::Log => "log_softmax",
-        }
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        vec![Arg::read("x", DType::F32, self.shape()), Arg::write("y", DType::F32, self.shape())]
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        check_sizes(self, &[("n_rows", self.n_rows), ("n_cols", self.n_cols)])
+        };
+        let args = [Arg::read("x", DType::F32, self.shape()), Arg::write("y", DType::F32, self.shape())];
+        Signature::new(name, args).sizes([("n_rows", self.n_rows), ("n_cols", self.n_cols)])
     }
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
@@ -97,20 +90,14 @@ pub struct SoftmaxGrad {
 }
 
 impl Kernel for SoftmaxGrad {
-    fn name(&self) -> &'static str {
-        match self.forward.form {
+    fn signature(&self) -> Signature {
+        let name = match self.forward.form {
             SoftmaxForm::Probability => "softmax_grad",
             SoftmaxForm::Log => "log_softmax_grad",
-        }
-    }
-
-    fn args(&self) -> Vec<Arg> {
+        };
         let n = self.forward.shape();
-        vec![Arg::read("grad_y", DType::F32, n), Arg::read("y", DType::F32, n), Arg::write("grad_x", DType::F32, n)]
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        check_sizes(self, &[("n_rows", self.forward.n_rows), ("n_cols", self.forward.n_cols)])
+        let args = [Arg::read("grad_y", DType::F32, n), Arg::read("y", DType::F32, n), Arg::write("grad_x", DType::F32, n)];
+        Signature::new(name, args).sizes([("n_rows", self.forward.n_rows), ("n_cols", self.forward.n_cols)])
     }
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {

@@ -3,8 +3,7 @@ use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::{Error, check_supported};
-use crate::kernel::check_sizes::check_sizes;
-use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::run_state::STATE_LEN;
 use crate::shader::binding::Binding;
@@ -39,21 +38,14 @@ pub struct Unscale {
 }
 
 impl Kernel for Unscale {
-    fn name(&self) -> &'static str {
-        "unscale"
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        vec![
+    fn signature(&self) -> Signature {
+        let args = [
             Arg::read("scale", DType::F32, 1),
             Arg::read_write("grads", DType::F32, self.n),
             Arg::read_write("scaler", DType::U32, SCALER_LEN),
             Arg::read_write("state", DType::U32, STATE_LEN),
-        ]
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        check_sizes(self, &[("n", self.n)])
+        ];
+        Signature::new("unscale", args).sizes([("n", self.n)])
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
@@ -110,12 +102,9 @@ impl Default for UpdateScale {
 }
 
 impl Kernel for UpdateScale {
-    fn name(&self) -> &'static str {
-        "update_scale"
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        vec![Arg::read_write("scale", DType::F32, 1), Arg::read_write("scaler", DType::U32, SCALER_LEN)]
+    fn signature(&self) -> Signature {
+        let args = [Arg::read_write("scale", DType::F32, 1), Arg::read_write("scaler", DType::U32, SCALER_LEN)];
+        Signature::new("update_scale", args)
     }
 
     fn check(&self) -> Result<(), Error> {

@@ -3,8 +3,7 @@ use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::kernel::check_sizes::check_sizes;
-use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::module;
@@ -39,17 +38,10 @@ impl NewtonSchulzFactor {
 }
 
 impl Kernel for NewtonSchulzFactor {
-    fn name(&self) -> &'static str {
-        "newton_schulz_factor"
-    }
-
-    fn args(&self) -> Vec<Arg> {
+    fn signature(&self) -> Signature {
         let len = self.len();
-        vec![Arg::read("gram", DType::F32, len), Arg::read("square", DType::F32, len), Arg::write("y", DType::F32, len)]
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        check_sizes(self, &[("n_batch", self.n_batch), ("n", self.n)])
+        let args = [Arg::read("gram", DType::F32, len), Arg::read("square", DType::F32, len), Arg::write("y", DType::F32, len)];
+        Signature::new("newton_schulz_factor", args).sizes([("n_batch", self.n_batch), ("n", self.n)])
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {

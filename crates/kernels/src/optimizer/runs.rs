@@ -5,7 +5,7 @@ use crate::dtype::DType;
 use crate::error::Error;
 use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::interval::{Interval, check_settings};
-use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::run_state::STATE_LEN;
 use crate::shader::dispatch::Dispatch;
@@ -80,12 +80,9 @@ pub struct GatherRuns {
 }
 
 impl Kernel for GatherRuns {
-    fn name(&self) -> &'static str {
-        "gather_runs"
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        vec![Arg::read("x", DType::F32, self.runs.n), Arg::write("y", DType::F32, self.runs.n_elements())]
+    fn signature(&self) -> Signature {
+        let args = [Arg::read("x", DType::F32, self.runs.n), Arg::write("y", DType::F32, self.runs.n_elements())];
+        Signature::new("gather_runs", args)
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -131,16 +128,13 @@ pub struct ScaleRuns {
 }
 
 impl Kernel for ScaleRuns {
-    fn name(&self) -> &'static str {
-        "scale_runs"
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        vec![
+    fn signature(&self) -> Signature {
+        let args = [
             Arg::read("norms", DType::F32, self.runs.starts.len()),
             Arg::read("state", DType::U32, STATE_LEN),
             Arg::read_write("x", DType::F32, self.runs.n),
-        ]
+        ];
+        Signature::new("scale_runs", args)
     }
 
     fn check(&self) -> Result<(), Error> {

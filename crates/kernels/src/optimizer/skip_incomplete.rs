@@ -3,8 +3,7 @@ use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::kernel::check_sizes::check_sizes;
-use crate::kernel::kernel::Kernel;
+use crate::kernel::kernel::{Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::run_state::STATE_LEN;
 use crate::shader::binding::Binding;
@@ -26,16 +25,9 @@ pub struct SkipIncomplete {
 }
 
 impl Kernel for SkipIncomplete {
-    fn name(&self) -> &'static str {
-        "skip_incomplete"
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        vec![Arg::read_write("state", DType::U32, STATE_LEN)]
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        check_sizes(self, &[("every", self.every as usize)])
+    fn signature(&self) -> Signature {
+        let args = [Arg::read_write("state", DType::U32, STATE_LEN)];
+        Signature::new("skip_incomplete", args).sizes([("every", self.every as usize)])
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {

@@ -3,8 +3,7 @@ use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::kernel::check_sizes::check_sizes;
-use crate::kernel::kernel::Kernel;
+use crate::kernel::kernel::{Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::run_state::STATE_LEN;
 use crate::shader::dispatch::Dispatch;
@@ -29,20 +28,13 @@ pub struct SkipWeightless {
 }
 
 impl Kernel for SkipWeightless {
-    fn name(&self) -> &'static str {
-        "skip_weightless"
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        vec![
+    fn signature(&self) -> Signature {
+        let args = [
             Arg::read("weight", DType::F32, 1),
             Arg::read_write("sum", DType::F32, 1),
             Arg::read_write("state", DType::U32, STATE_LEN),
-        ]
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        check_sizes(self, &[("every", self.every as usize)])
+        ];
+        Signature::new("skip_weightless", args).sizes([("every", self.every as usize)])
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {

@@ -3,7 +3,7 @@ use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::pool::pool_shape::PoolShape;
 use crate::shader::binding::Binding;
@@ -42,8 +42,7 @@ pub struct AvgPool2d {
 /// The divisor of the sum over a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum PoolDivisor {
-    /// The number of the window's pixels, including those in the padding: PyTorch's default. Pixels beyond the padding are not
-    /// counted.
+    /// The number of the window's pixels, including those in the padding: PyTorch's default. Pixels beyond it do not count.
     #[default]
     Padded,
     /// The number of the window's pixels that are in the image: PyTorch's `count_include_pad=False`.
@@ -75,12 +74,9 @@ impl AvgPool2d {
 }
 
 impl Kernel for AvgPool2d {
-    fn name(&self) -> &'static str {
-        "avg_pool2d"
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        vec![Arg::read("x", DType::F32, self.shape.x.len()), Arg::write("y", DType::F32, self.shape.y().len())]
+    fn signature(&self) -> Signature {
+        let args = [Arg::read("x", DType::F32, self.shape.x.len()), Arg::write("y", DType::F32, self.shape.y().len())];
+        Signature::new("avg_pool2d", args)
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -127,13 +123,10 @@ pub struct AvgPool2dGrad {
 }
 
 impl Kernel for AvgPool2dGrad {
-    fn name(&self) -> &'static str {
-        "avg_pool2d_grad"
-    }
-
-    fn args(&self) -> Vec<Arg> {
+    fn signature(&self) -> Signature {
         let shape = &self.forward.shape;
-        vec![Arg::read("grad_y", DType::F32, shape.y().len()), Arg::write("grad_x", DType::F32, shape.x.len())]
+        let args = [Arg::read("grad_y", DType::F32, shape.y().len()), Arg::write("grad_x", DType::F32, shape.x.len())];
+        Signature::new("avg_pool2d_grad", args)
     }
 
     fn check(&self) -> Result<(), Error> {

@@ -3,7 +3,7 @@ use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::pool::pool_shape::PoolShape;
 use crate::shader::binding::Binding;
@@ -41,13 +41,11 @@ pub struct MaxPool2d {
 }
 
 impl Kernel for MaxPool2d {
-    fn name(&self) -> &'static str {
-        "max_pool2d"
-    }
-
-    fn args(&self) -> Vec<Arg> {
+    fn signature(&self) -> Signature {
         let n = self.shape.y().len();
-        vec![Arg::read("x", DType::F32, self.shape.x.len()), Arg::write("y", DType::F32, n), Arg::write("taps", DType::U32, n)]
+        let args =
+            [Arg::read("x", DType::F32, self.shape.x.len()), Arg::write("y", DType::F32, n), Arg::write("taps", DType::U32, n)];
+        Signature::new("max_pool2d", args)
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -95,17 +93,14 @@ pub struct MaxPool2dGrad {
 }
 
 impl Kernel for MaxPool2dGrad {
-    fn name(&self) -> &'static str {
-        "max_pool2d_grad"
-    }
-
-    fn args(&self) -> Vec<Arg> {
+    fn signature(&self) -> Signature {
         let n = self.shape.y().len();
-        vec![
+        let args = [
             Arg::read("grad_y", DType::F32, n),
             Arg::read("taps", DType::U32, n),
             Arg::write("grad_x", DType::F32, self.shape.x.len()),
-        ]
+        ];
+        Signature::new("max_pool2d_grad", args)
     }
 
     fn check(&self) -> Result<(), Error> {

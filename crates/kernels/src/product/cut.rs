@@ -22,8 +22,7 @@ impl Tiles {
 pub(crate) enum Cut {
     /// 2 by 2 blocks of 4 by 4.
     Square,
-    /// 2 by 1 blocks, in addition to the source pixels that a convolution reads, single elements, or totals in f32 of sums in
-    /// f16.
+    /// 2 by 1 blocks, in addition to the source pixels that a convolution reads, single elements, or f32 totals of f16 sums.
     Long,
     /// 1 by 1, in addition to both the source pixels of a convolution and totals in f32.
     Single,

@@ -94,8 +94,7 @@ pub(crate) enum Kind {
 }
 
 impl MatmulFamily {
-    /// The family for a product with `n_cols` columns on `adapter`; `usize::MAX` for convolutions, which always use tiles on
-    /// hardware.
+    /// The family for a product with `n_cols` columns on `adapter`; `usize::MAX` for convolutions: tiles on hardware.
     pub fn choose(adapter: &Adapter, n_cols: usize) -> Self {
         match (adapter.matmul_family, adapter.kind) {
             (Some(family), _) => family,

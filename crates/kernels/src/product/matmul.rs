@@ -11,7 +11,7 @@ use crate::gemm::packing::Packing;
 use crate::gemm::transpose::Transpose;
 use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::floats::Floats;
-use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::map::map::Map;
 use crate::product::epilogue::Epilogue;
@@ -31,9 +31,8 @@ use crate::stored::stored_form::{StoredForm, by_stored_form};
 /// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless
 /// [f16 is allowed](crate::Adapter::f16_accumulation).
 /// # Cost
-/// `2 n_batch m n k` operations, on a GPU in one dispatch. The CPU first copies one operand in the order in which it is
-/// multiplied. If there are few results and `k` is long, hardware sums parts of `k` separately (split-K), in scratch of up to 4
-/// MiB.
+/// `2 n_batch m n k` operations, on a GPU in one dispatch. The CPU first copies one operand in the order of use. If there are few
+/// results and `k` is long, hardware sums parts of `k` separately (split-K), in scratch of up to 4 MiB.
 /// # Reference
 /// `torch.matmul`, `torch.bmm`; Goto & van de Geijn 2008, *Anatomy of high-performance matrix multiplication*.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,17 +100,13 @@ impl Matmul {
 }
 
 impl Kernel for Matmul {
-    fn name(&self) -> &'static str {
-        "matmul"
-    }
-
-    fn args(&self) -> Vec<Arg> {
+    fn signature(&self) -> Signature {
         let Self { n_batch, m, n, k, .. } = *self;
         let mut args = vec![Arg::read("a", DType::F32, [n_batch, m, k]), Arg::read("b", DType::F32, [n_batch, k, n])];
         args.extend(self.epilogue.args(n_batch.saturating_mul(m), n));
         args.push(Arg::write("y", DType::F32, [n_batch, m, n]));
         args.extend(self.scratch());
-        args
+        Signature::new("matmul", args)
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -144,8 +139,7 @@ impl Kernel for Matmul {
 
 /// Any of the arguments in 16 bits.
 impl StoredForm for Matmul {
-    /// The sum of parts of K is in f32, and so is a result whose rows end in the middle of a word, unless it is one of few
-    /// columns.
+    /// The sum of parts of K is in f32, and so is a result whose rows end within a word, unless it has few columns.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         let mut nearest = dtypes.to_vec();
         if self.n_parts() > 1 || !self.stores_halves() {

@@ -6,8 +6,7 @@ use crate::gemm::gemm::{DEPTH, Onto, Operand, SWAPPED_ROWS, Tile, product};
 use crate::product::matmul::Matmul;
 use crate::vectorised::inlined;
 
-/// Rows and columns of a tile of the result, from large ones, which reuse their operands more, to small ones, which give work to
-/// more threads.
+/// Rows and columns of a tile of the result: large ones reuse operands more, small ones give work to more threads.
 const TILES: [(usize, usize); 6] = [(240, 256), (240, 128), (120, 128), (120, 64), (48, 64), (24, 32)];
 /// The minimum number of tiles: enough for the threads of a workstation.
 const N_TILES: usize = 32;

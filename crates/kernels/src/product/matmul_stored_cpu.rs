@@ -25,8 +25,7 @@ const N_BANDS: usize = 16;
 /// The rows of a band.
 const MIN_BAND_ROWS: usize = 64;
 const MAX_BAND_ROWS: usize = 256;
-/// The number of floats of a band's operand and results together, or of the panels of both operands, so that they fit a core's
-/// cache.
+/// The number of floats of a band's operand and results together, or of the panels of both operands, to fit a core's cache.
 const BLOCK_LEN: usize = 256 * 1024;
 /// The number of sums that are ended and rounded at a time, so that they are still in the first-level cache.
 const SUMS_LEN: usize = 8 * 1024;
@@ -112,8 +111,7 @@ struct Layout {
     b_is_outer: bool,
 }
 
-/// `y = a b` by matrix instructions for bf16. Returns false, with `y` unspecified, if there are values that they would multiply
-/// wrongly.
+/// `y = a b` by matrix instructions for bf16. Returns false, with `y` unspecified, for values that they would multiply wrongly.
 fn by_pairs<T: Paired, Y: Element>(
     instructions: Bf16Instructions,
     layout: Layout,
@@ -127,8 +125,7 @@ fn by_pairs<T: Paired, Y: Element>(
     let b = Stored { data: b, n, stride: if b_is_outer { n } else { k }, k_is_outer: b_is_outer };
     let is_finite = AtomicBool::new(true);
     if a_is_outer && b_is_outer && n < m && instructions == Bf16Instructions::Amx {
-        // A left side is transposed when it is packed, a right one is not: of two such sides, the longer one becomes the right
-        // one.
+        // A left side is transposed when it is packed, a right one is not: of two such, the longer one becomes the right one.
         in_f32(y, |y| {
             with_room(m * n, |transposed| {
                 sum_pairs(instructions, [n, m, k], b, a, &is_finite, transposed);

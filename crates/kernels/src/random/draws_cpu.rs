@@ -25,8 +25,7 @@ impl Drawn {
         Self { keys: draws.keys(state[1]), first: draws.first }
     }
 
-    /// Number `i`, uniform in `[0, 1)`. It has 24 bits, so that the conversion of signed numbers, which vectors have, is the
-    /// same.
+    /// Number `i`, uniform in `[0, 1)`. It has 24 bits, so that converting it as a signed number is the same.
     #[inline(always)]
     fn number(self, i: u32) -> f32 {
         let [a, b] = self.keys;

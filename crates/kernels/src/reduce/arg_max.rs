@@ -4,8 +4,7 @@ use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::kernel::check_sizes::check_sizes;
-use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::part;
@@ -36,17 +35,10 @@ pub struct ArgMax {
 }
 
 impl Kernel for ArgMax {
-    fn name(&self) -> &'static str {
-        "arg_max"
-    }
-
-    fn args(&self) -> Vec<Arg> {
+    fn signature(&self) -> Signature {
         let Self { n_outer, n, n_inner } = *self;
-        vec![Arg::read("x", DType::F32, [n_outer, n, n_inner]), Arg::write("y", DType::U32, [n_outer, n_inner])]
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        check_sizes(self, &[("n_outer", self.n_outer), ("n", self.n), ("n_inner", self.n_inner)])
+        let args = [Arg::read("x", DType::F32, [n_outer, n, n_inner]), Arg::write("y", DType::U32, [n_outer, n_inner])];
+        Signature::new("arg_max", args).sizes([("n_outer", self.n_outer), ("n", self.n), ("n_inner", self.n_inner)])
     }
 
     by_stored_form!();

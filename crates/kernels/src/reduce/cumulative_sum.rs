@@ -4,8 +4,7 @@ use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::kernel::check_sizes::check_sizes;
-use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::part;
@@ -20,8 +19,7 @@ const CUMULATIVE_SUM: Template = Template::new(&[part!("cumulative_sum.wgsl")], 
 /// # Shapes
 /// `x`, `y`: `[n_outer, n, n_inner]`, row-major.
 /// # Dtypes
-/// f32; `x` in f16 and bf16 by [`stored`](crate::stored). The CPU adds in f64, like PyTorch; a GPU adds in f32, in a tree for
-/// long series.
+/// f32; `x` in f16 and bf16 by [`stored`](crate::stored). The CPU adds in f64, like PyTorch; a GPU in f32, in a tree if long.
 /// # Reference
 /// `torch.cumsum`, and with [`SumOrder::Reverse`] its gradient. Hillis & Steele 1986 for the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,17 +55,10 @@ impl CumulativeSum {
 }
 
 impl Kernel for CumulativeSum {
-    fn name(&self) -> &'static str {
-        "cumulative_sum"
-    }
-
-    fn args(&self) -> Vec<Arg> {
+    fn signature(&self) -> Signature {
         let n = [self.n_outer, self.n, self.n_inner];
-        vec![Arg::read("x", DType::F32, n), Arg::write("y", DType::F32, n)]
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        check_sizes(self, &[("n_outer", self.n_outer), ("n", self.n), ("n_inner", self.n_inner)])
+        let args = [Arg::read("x", DType::F32, n), Arg::write("y", DType::F32, n)];
+        Signature::new("cumulative_sum", args).sizes([("n_outer", self.n_outer), ("n", self.n), ("n_inner", self.n_inner)])
     }
 
     by_stored_form!();

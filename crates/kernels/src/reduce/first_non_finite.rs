@@ -3,7 +3,7 @@ use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::kernel::kernel::Kernel;
+use crate::kernel::kernel::{Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::module;
@@ -26,12 +26,9 @@ pub struct FirstNonFinite {
 pub const FIRST_NON_FINITE_LEN: usize = 2;
 
 impl Kernel for FirstNonFinite {
-    fn name(&self) -> &'static str {
-        "first_non_finite"
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        vec![Arg::read("found", DType::F32, 1), Arg::read_write("first", DType::U32, FIRST_NON_FINITE_LEN)]
+    fn signature(&self) -> Signature {
+        let args = [Arg::read("found", DType::F32, 1), Arg::read_write("first", DType::U32, FIRST_NON_FINITE_LEN)];
+        Signature::new("first_non_finite", args)
     }
 
     fn check(&self) -> Result<(), Error> {

@@ -5,7 +5,7 @@ use crate::dtype::DType;
 use crate::error::{Error, check_supported};
 use crate::expr::Expr;
 use crate::kernel::check_sizes::check_sizes;
-use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::map::layout::{Layout, broadcast_shapes, n_elements};
 use crate::map::map::{INPUTS, check_floats, check_reads};
@@ -177,11 +177,7 @@ impl MapReduce {
 }
 
 impl Kernel for MapReduce {
-    fn name(&self) -> &'static str {
-        "map_reduce"
-    }
-
-    fn args(&self) -> Vec<Arg> {
+    fn signature(&self) -> Signature {
         let n_kept = self.n_kept();
         let inputs = INPUTS.iter().zip(&self.inputs);
         let mut args: Vec<Arg> = inputs.map(|(name, input)| Arg::read(name, input.dtype, input.len)).collect();
@@ -191,7 +187,7 @@ impl Kernel for MapReduce {
         let names = ["partials", "more_partials"];
         let partials = names.iter().zip(passes.iter().take_while(|n_parts| **n_parts > 1));
         args.extend(partials.map(|(name, n_parts)| Arg::scratch(name, DType::F32, [n_kept, *n_parts, self.exprs.len()])));
-        args
+        Signature::new("map_reduce", args)
     }
 
     fn check(&self) -> Result<(), Error> {

@@ -20,8 +20,7 @@ use crate::shader::module::{Module, Part};
 use crate::shader::names::names;
 use crate::storage::stored_types::CONVERSIONS;
 
-/// The names of the constants for the positions of elements: sizes and strides of the dimensions that are kept, and of those that
-/// are reduced.
+/// The names of the constants for the positions of elements: sizes and strides of kept and of reduced dimensions.
 const KEPT: [[&str; 2]; Map::MAX_DIMS] = names!("KEPT0" "KEPT1" "KEPT2" "KEPT3" "KEPT4" "KEPT5", "_SIZE" "_STRIDE");
 const REDUCED: [[&str; 2]; Map::MAX_DIMS] =
     names!("REDUCED0" "REDUCED1" "REDUCED2" "REDUCED3" "REDUCED4" "REDUCED5", "_SIZE" "_STRIDE");
@@ -86,8 +85,7 @@ impl PassModule<'_> {
         Loads { inputs: &self.reduction.inputs, layout: self.layout, lanes: Lanes::One, in_place: None }
     }
 
-    /// Whether neighbouring elements belong to neighbouring elements of a result, so that neighbouring invocations should read
-    /// them.
+    /// Whether neighbouring elements belong to neighbouring elements of a result, so neighbouring invocations should read them.
     fn is_inner_kept(&self) -> bool {
         match self.layout.patterns.last() {
             Some(Pattern::Strided { strides, .. }) => strides.last() != Some(&0),

@@ -6,8 +6,7 @@ use crate::kernel::kernel::Kernel;
 use crate::shader::dispatch::{Dispatch, fold_workgroups};
 use crate::shader::module::Module;
 
-/// The maximum number of columns for which one invocation processes a whole row even on hardware: sharing the row would leave
-/// invocations idle.
+/// The maximum number of columns for which one invocation processes a whole row even on hardware: others would be idle.
 const FEW_COLS: usize = 32;
 /// The minimum number of columns for which a row keeps a large workgroup busy.
 const MANY_COLS: usize = 1024;

@@ -146,8 +146,7 @@ impl Module {
     }
 }
 
-/// Equal modules have the same number of parts with the same names and lengths; hashing the text as well would cost more than it
-/// distinguishes.
+/// Equal modules have as many parts of the same names and lengths; hashing the text too would cost more than it distinguishes.
 impl Hash for Module {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.extensions.hash(state);
@@ -169,8 +168,7 @@ impl From<String> for Module {
     }
 }
 
-/// The [`Part`] for a file of this crate, named from the caller's folder. Its loops terminate, whatever buffers and parameters
-/// contain.
+/// The [`Part`] for a file of this crate, named from the caller's folder. Its loops end, whatever buffers and parameters contain.
 macro_rules! part {
     ($file:literal) => {
         $crate::Part {

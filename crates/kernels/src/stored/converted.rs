@@ -3,7 +3,7 @@ use crate::arg::{Access, Arg};
 use crate::dtype::DType;
 use crate::elementwise::cast::Cast;
 use crate::error::{Error, check_supported};
-use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::shader::dispatch::Dispatch;
 
@@ -90,17 +90,13 @@ fn cast_dispatches(cast: Cast, from: usize, to: usize, adapter: &Adapter) -> Res
 }
 
 impl Kernel for Converted {
-    fn name(&self) -> &'static str {
-        self.kernel.name()
-    }
-
-    fn args(&self) -> Vec<Arg> {
+    fn signature(&self) -> Signature {
         let mut args = self.kernel.args();
         for Copied { arg, dtype, n, .. } in self.copied(&args) {
             args.push(Arg::scratch(args[arg].name, DType::F32, n));
             args[arg].dtype = dtype;
         }
-        args
+        Signature::new(self.kernel.name(), args)
     }
 
     fn check(&self) -> Result<(), Error> {

@@ -2,7 +2,7 @@ use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::shader::dispatch::Dispatch;
 use crate::stored::converted::{Converted, stored};
@@ -60,12 +60,8 @@ pub(crate) struct Stored<K> {
 }
 
 impl<K: StoredForm> Kernel for Stored<K> {
-    fn name(&self) -> &'static str {
-        self.kernel.name()
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        self.kernel.stored_args(&self.dtypes)
+    fn signature(&self) -> Signature {
+        Signature::new(self.kernel.name(), self.kernel.stored_args(&self.dtypes))
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -92,8 +88,7 @@ impl<K: StoredForm> Kernel for Stored<K> {
     }
 }
 
-/// For a form in which the arguments `which` share a 16-bit type, and all others have their own types: returns those types, if
-/// `which` do share one.
+/// For a form in which the arguments `which` share a 16-bit type, and all others have their own types: those types, if they do.
 pub(crate) fn sharing(kernel: &impl Kernel, which: &[usize], dtypes: &[DType]) -> Option<Vec<DType>> {
     let shared = dtypes[*which.first()?];
     if !shared.is_half() || which.iter().any(|&i| dtypes[i] != shared) {

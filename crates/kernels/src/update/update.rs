@@ -9,7 +9,7 @@ use crate::error::{Error, check_supported};
 use crate::expr::Expr;
 use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::interval::check_settings;
-use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::run_state::STATE_LEN;
 use crate::shader::dispatch::Dispatch;
@@ -108,11 +108,7 @@ impl<R: Rule<V, I, O>, const V: usize, const I: usize, const O: usize> Update<R,
 }
 
 impl<R: Rule<V, I, O>, const V: usize, const I: usize, const O: usize> Kernel for Update<R, V, I, O> {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn args(&self) -> Vec<Arg> {
+    fn signature(&self) -> Signature {
         let (inputs, replaced) = Self::names();
         let mut args: Vec<Arg> = inputs.iter().map(|name| Arg::read(name, DType::F32, self.n)).collect();
         args.extend(self.numbers().map(|name| Arg::read(name, DType::F32, 1)));
@@ -121,7 +117,7 @@ impl<R: Rule<V, I, O>, const V: usize, const I: usize, const O: usize> Kernel fo
         let n_groups = self.n.div_ceil(GROUP_LEN);
         args.extend((self.groups == Groups::Table).then(|| Arg::read("groups", DType::F32, n_groups.saturating_mul(2))));
         args.extend(replaced.iter().map(|name| Arg::read_write(name, DType::F32, self.n)));
-        args
+        Signature::new(self.name, args)
     }
 
     fn check(&self) -> Result<(), Error> {

@@ -1,5 +1,5 @@
 use brisk_kernels::expr::{Activation, Expr};
-use brisk_kernels::{Adapter, Arg, Dispatch, Epilogue, Error, Kernel, Matmul, MatmulFamily, Transpose, TwinArgs};
+use brisk_kernels::{Adapter, Dispatch, Epilogue, Error, Kernel, Matmul, MatmulFamily, Signature, Transpose, TwinArgs};
 
 use crate::close::{Tolerance, assert_close};
 use crate::random::Random;
@@ -62,12 +62,10 @@ fn each_pair_is_ended_by_its_part_of_the_operand() {
 struct Tiled(Matmul);
 
 impl Kernel for Tiled {
-    fn name(&self) -> &'static str {
-        self.0.name()
+    fn signature(&self) -> Signature {
+        self.0.signature()
     }
-    fn args(&self) -> Vec<Arg> {
-        self.0.args()
-    }
+
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         self.0.dispatches_by(MatmulFamily::Tiled, adapter)
     }

@@ -225,12 +225,10 @@ fn nan_passes_through_saturating_epilogues_of_each_family() {
 struct By<K>(MatmulFamily, K, fn(&K, MatmulFamily, &Adapter) -> Result<Vec<Dispatch>, Error>);
 
 impl<K: Kernel> Kernel for By<K> {
-    fn name(&self) -> &'static str {
-        self.1.name()
+    fn signature(&self) -> Signature {
+        self.1.signature()
     }
-    fn args(&self) -> Vec<Arg> {
-        self.1.args()
-    }
+
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         (self.2)(&self.1, self.0, adapter)
     }

@@ -128,12 +128,10 @@ struct Emulated {
 }
 
 impl Kernel for Emulated {
-    fn name(&self) -> &'static str {
-        self.kernel.name()
+    fn signature(&self) -> Signature {
+        self.kernel.signature()
     }
-    fn args(&self) -> Vec<Arg> {
-        self.kernel.args()
-    }
+
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let mut dispatches = self.kernel.dispatches(&self.adapter)?;
         let shape = self.adapter.coop.expect("units");

@@ -20,12 +20,10 @@ struct Allowed {
 }
 
 impl Kernel for Allowed {
-    fn name(&self) -> &'static str {
-        self.kernel.name()
+    fn signature(&self) -> Signature {
+        self.kernel.signature()
     }
-    fn args(&self) -> Vec<Arg> {
-        self.kernel.args()
-    }
+
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let mut dispatches = self.kernel.dispatches(&allowing(adapter))?;
         if let Some(Tiles { lanes, blocks, .. }) = self.tiles {

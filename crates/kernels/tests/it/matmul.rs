@@ -1,7 +1,7 @@
 use brisk_kernels::expr::{Evaluator, Expr, Operand};
 use brisk_kernels::{
     Activation, Adapter, Arg, Dispatch, Epilogue, EpilogueOperand, Error, Kernel, Map, MapReduce, Matmul, MatmulFamily, Reducer,
-    Tiles, Transpose, TwinArgs, bytemuck,
+    Signature, Tiles, Transpose, TwinArgs, bytemuck,
 };
 
 use crate::close::{GRADIENT, Tolerance, assert_close};
@@ -226,12 +226,10 @@ fn gradients_of_a_layer_equal_finite_differences() {
 struct By(MatmulFamily, Matmul);
 
 impl Kernel for By {
-    fn name(&self) -> &'static str {
-        self.1.name()
+    fn signature(&self) -> Signature {
+        self.1.signature()
     }
-    fn args(&self) -> Vec<Arg> {
-        self.1.args()
-    }
+
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         self.1.dispatches_by(self.0, adapter)
     }

@@ -116,12 +116,10 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 ";
 
 impl Kernel for Square {
-    fn name(&self) -> &'static str {
-        "square"
+    fn signature(&self) -> Signature {
+        Signature::new("square", [Arg::read("x", DType::F32, self.n), Arg::write("y", DType::F32, self.n)])
     }
-    fn args(&self) -> Vec<Arg> {
-        vec![Arg::read("x", DType::F32, self.n), Arg::write("y", DType::F32, self.n)]
-    }
+
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let square = Dispatch::new("mine.square", self.wgsl, fold_workgroups("square", self.n.div_ceil(64))?);
         Ok(vec![square.constants([("SCALE", 2.0)]).bind_declared(vec![], vec![0], vec![1])])
@@ -172,12 +170,10 @@ fn wgsl_that_does_not_compile_is_an_error_that_names_it() {
 struct TooLong;
 
 impl Kernel for TooLong {
-    fn name(&self) -> &'static str {
-        "too_long"
+    fn signature(&self) -> Signature {
+        Signature::new("too_long", [Arg::write("y", DType::F32, [usize::MAX / 2, 3])])
     }
-    fn args(&self) -> Vec<Arg> {
-        vec![Arg::write("y", DType::F32, [usize::MAX / 2, 3])]
-    }
+
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         panic!("asked only after the arguments were checked")
     }
@@ -200,12 +196,10 @@ fn sizes_whose_product_overflows_are_refused() {
 struct Beyond;
 
 impl Kernel for Beyond {
-    fn name(&self) -> &'static str {
-        "beyond"
+    fn signature(&self) -> Signature {
+        Signature::new("beyond", [Arg::write("y", DType::F32, 4)])
     }
-    fn args(&self) -> Vec<Arg> {
-        vec![Arg::write("y", DType::F32, 4)]
-    }
+
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         Map::binary(4, |a, b| a + b).dispatches(adapter)
     }
@@ -227,12 +221,10 @@ struct Declares {
 }
 
 impl Kernel for Declares {
-    fn name(&self) -> &'static str {
-        "declares"
+    fn signature(&self) -> Signature {
+        Signature::new("declares", self.args.clone())
     }
-    fn args(&self) -> Vec<Arg> {
-        self.args.clone()
-    }
+
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let wgsl = "fn element(i: u32) { if i < arrayLength(&y) { y[i] = 1.0; } }";
         Ok(vec![Dispatch::elementwise("declares", "mine.declares", wgsl, 4)?.bind(&self.args, Binding::NONE, ["y"])?])
@@ -264,12 +256,10 @@ fn dispatches_of_no_or_too_many_workgroups_are_refused() {
     struct Dispatches([u32; 3]);
 
     impl Kernel for Dispatches {
-        fn name(&self) -> &'static str {
-            "dispatches"
+        fn signature(&self) -> Signature {
+            Signature::new("dispatches", [Arg::write("y", DType::F32, 4)])
         }
-        fn args(&self) -> Vec<Arg> {
-            vec![Arg::write("y", DType::F32, 4)]
-        }
+
         fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
             let wgsl = "@compute @workgroup_size(4) fn main(@builtin(local_invocation_index) i: u32) { y[i] = 1.0; }";
             Ok(vec![Dispatch::new("mine.dispatches", wgsl, self.0).bind(&self.args(), Binding::NONE, ["y"])?])

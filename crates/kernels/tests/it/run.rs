@@ -1,6 +1,6 @@
 //! Executes a kernel on its twin and on the GPU, and compares.
 
-use brisk_kernels::{Access, Adapter, AdapterKind, Arg, DType, Dispatch, Error, Kernel, TwinArgs, bytemuck, wgpu};
+use brisk_kernels::{Access, Adapter, AdapterKind, Arg, DType, Dispatch, Error, Kernel, Signature, TwinArgs, bytemuck, wgpu};
 use half::{bf16, f16};
 
 use crate::close::{DEFAULT, Tolerance, assert_close, tolerance};
@@ -172,12 +172,8 @@ pub(crate) fn both_forms_equal_twin_within<K: Kernel + Clone>(kernel: &K, given:
 pub(crate) struct AsOnHardware(pub(crate) Box<dyn Kernel>);
 
 impl Kernel for AsOnHardware {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        self.0.args()
+    fn signature(&self) -> Signature {
+        self.0.signature()
     }
 
     fn check(&self) -> Result<(), Error> {

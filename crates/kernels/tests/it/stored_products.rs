@@ -18,12 +18,10 @@ struct On {
 }
 
 impl Kernel for On {
-    fn name(&self) -> &'static str {
-        self.kernel.name()
+    fn signature(&self) -> Signature {
+        self.kernel.signature()
     }
-    fn args(&self) -> Vec<Arg> {
-        self.kernel.args()
-    }
+
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let adapter = adapter.clone();
         self.kernel.dispatches(&match self.family {

@@ -11,9 +11,8 @@ pub(crate) struct Bytes {
 #[derive(Debug)]
 enum Storage {
     Heap(Vec<u8>),
-    /// Memory-bound kernels run up to 1.6 times as fast on pages of 2 MiB as on pages of 4 KiB: there are fewer addresses to
-    /// translate, and prefetching, which stops at the end of a page, reaches farther. The system decides whether it provides
-    /// them.
+    /// Memory-bound kernels run up to 1.6 times as fast on pages of 2 MiB as on pages of 4 KiB: fewer addresses are translated,
+    /// and prefetching, which stops where a page ends, reaches farther. The system decides whether it provides them.
     #[cfg(target_os = "linux")]
     HugePages(memmap2::MmapMut),
 }

@@ -2,8 +2,7 @@ use brisk_kernels::wgpu;
 
 use crate::device_info::{DeviceInfo, DeviceKind};
 
-/// The adapters of all backends: discrete GPUs first, then integrated ones, software last; a GPU that a second backend lists too
-/// is left out.
+/// The adapters of all backends, discrete GPUs first, then integrated ones, software last; a GPU of two backends is there once.
 pub(crate) fn open_adapters() -> Vec<(DeviceInfo, wgpu::Adapter)> {
     let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
         backends: wgpu::Backends::PRIMARY,

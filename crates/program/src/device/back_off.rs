@@ -16,8 +16,7 @@ impl Default for Attempts {
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Tries until an attempt succeeds or all are used up, with pauses that double. Returns the last result, and the errors before
-/// it.
+/// Tries until an attempt succeeds or none is left, with pauses that double. Returns the last result, and the errors before it.
 pub(crate) fn with_back_off<T, E: std::fmt::Display>(
     attempts: Attempts,
     mut pause: impl FnMut(Duration),

@@ -119,8 +119,7 @@ impl DeviceBuilder {
         Self { without_coop: true, ..self }
     }
 
-    /// Computes all matrix products with one family of kernels, to compare families; by default the family depends on the adapter
-    /// and on shapes.
+    /// Computes all matrix products with one family of kernels, to compare them; by default it depends on adapter and shapes.
     ///
     /// If this is not called, the environment variable `BRISK_FAMILY` does the same with `direct`, `tiled` or `coop`. The CPU
     /// executor has no families.

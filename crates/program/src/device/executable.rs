@@ -57,8 +57,7 @@ impl Executable {
     /// [`Error::HostStep`], which ends the replay at that step.
     ///
     /// # Panics
-    /// On the CPU with the panic of a kernel's twin, which is a bug in the kernel. No buffer is lost, and the device stays
-    /// usable.
+    /// On the CPU with the panic of a kernel's twin, which is its bug. No buffer is lost, and the device stays usable.
     pub fn run(&self, n: usize) -> Result<(), Error> {
         self.required.check(&self.device)?;
         self.compiled.run(n)?;
@@ -69,9 +68,8 @@ impl Executable {
     /// Replays the program `n` times as [`run`](Self::run) does, and measures the time of each kernel. The first profile on a
     /// device also measures its [`roofline`](Device::roofline).
     ///
-    /// On a GPU each kernel is a separate pass between two timestamps, or, if the adapter has no timestamps, a separate submit
-    /// that is waited for: so it takes longer than a run. The first replay is slower than the rest, so call `run(1)` before
-    /// profiling.
+    /// On a GPU each kernel is a separate pass between two timestamps, or, if the adapter has no timestamps, a submit that is
+    /// waited for: so it takes longer than a run. The first replay is slower than the rest, so call `run(1)` before profiling.
     ///
     /// # Errors
     /// [`Error::Unwritten`]; [`Error::DeviceFailed`]; [`Error::OutOfMemory`] if there is no room for timestamps; those of

@@ -5,8 +5,7 @@ use crate::error::Error;
 use crate::record::persistent::Persistent;
 use crate::record::program::Program;
 
-/// The [required](Persistent::required) buffers of a program, which are checked before its first run, and all buffers that it
-/// writes.
+/// The [required](Persistent::required) buffers of a program, checked before its first run, and all buffers that it writes.
 #[derive(Debug)]
 pub(crate) struct Required {
     program: String,
@@ -34,8 +33,7 @@ impl Required {
         required
     }
 
-    /// Called before a run: checks that the buffers it reads have been written. After the first run nothing needs to be looked
-    /// up.
+    /// Called before a run: checks that the buffers it reads have been written. After the first run nothing is looked up.
     pub(crate) fn check(&self, device: &Device) -> Result<(), Error> {
         if self.has_run.load(Ordering::Relaxed) {
             return Ok(());

@@ -52,8 +52,7 @@ enum Choice {
 
 /// The maximum number of tries to improve the best order.
 const MAX_TRIES: usize = 200;
-/// The maximum number of pairs of transients that are compared in these tries, so that planning takes less than a tenth of a
-/// second.
+/// The most pairs of transients compared in these tries, so that planning takes less than a tenth of a second.
 const MAX_PAIRS: usize = 1 << 21;
 
 /// Makes greedy layouts in several orders, and improves the best of them by changes of its order, as long as a change helps. The

@@ -1,4 +1,4 @@
-use brisk_kernels::{Access, Adapter, Arg, DType, Dispatch, Kernel, TwinArgs};
+use brisk_kernels::{Access, Adapter, Arg, DType, Dispatch, Kernel, Signature, TwinArgs};
 
 use crate::plan::Plan;
 use crate::plan::layout::Place;
@@ -10,12 +10,8 @@ use crate::record::program::{Buffer, Program, Slice};
 struct Touch(Vec<Arg>);
 
 impl Kernel for Touch {
-    fn name(&self) -> &'static str {
-        "touch"
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        self.0.clone()
+    fn signature(&self) -> Signature {
+        Signature::new("touch", self.0.clone())
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, brisk_kernels::Error> {

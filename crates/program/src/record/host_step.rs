@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use brisk_kernels::bytemuck::{self, Pod};
-use brisk_kernels::{Access, Adapter, Arg, Dispatch, Kernel, TwinArgs};
+use brisk_kernels::{Access, Adapter, Arg, Dispatch, Kernel, Signature, TwinArgs};
 
 use crate::error::Error;
 use crate::record::program::Program;
@@ -13,8 +13,7 @@ use crate::record::program::Program;
 /// Work of the host in the middle of a program, which no kernel can do, such as a sum over replicas on other machines: it reads
 /// values from the device and writes values back. [`Program::push_host`](crate::Program::push_host) records one.
 ///
-/// The plan treats it as a kernel: the values it reads are available when it runs, and the values it writes are available to the
-/// kernels after it.
+/// The plan treats it as a kernel: what it reads is available when it runs, and what it writes to the kernels after it.
 ///
 /// # When it runs
 /// Once per replay, in order with the other host steps, on the thread that called [`Executable::run`](crate::Executable::run),
@@ -97,12 +96,8 @@ pub(crate) struct HostKernel {
 }
 
 impl Kernel for HostKernel {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        self.args.clone()
+    fn signature(&self) -> Signature {
+        Signature::new(self.name, self.args.clone())
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, brisk_kernels::Error> {

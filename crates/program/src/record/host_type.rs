@@ -5,8 +5,7 @@ use brisk_kernels::DType;
 use crate::error::Error;
 use crate::record::persistent::Persistent;
 
-/// Checks that host values of type `T` match the dtype of the buffer. Rust's numeric types are checked; any other type is taken
-/// as bytes.
+/// Checks that host values of type `T` match the dtype of the buffer. Only Rust's numbers are checked; others are taken as bytes.
 pub(crate) fn check_host_type<T: 'static>(persistent: &Persistent) -> Result<(), Error> {
     let numbers: [(TypeId, &'static str); 14] = [
         (TypeId::of::<f32>(), "f32"),

@@ -179,8 +179,7 @@ impl Program {
 
     /// A buffer that lives within one run, from the kernel that first writes it to the last that reads it.
     ///
-    /// The planner lets transients that are never alive together share memory, so the contents of one before its first write are
-    /// arbitrary.
+    /// The planner lets transients that are never alive together share memory, so before its first write one has any contents.
     pub fn transient(&mut self, name: impl Into<String>, dtype: DType, len: usize) -> Slice {
         self.buffers.push(Buffer { name: name.into(), dtype, len, persistent: None, writes: Vec::new() });
         self.whole(self.buffers.len() - 1)

@@ -1,6 +1,6 @@
 //! Mistakes that would otherwise give wrong numbers: values that were never written, and values of another type.
 
-use brisk_program::kernels::{self, Adapter, Arg, DType, Dispatch, Kernel, Map, TwinArgs};
+use brisk_program::kernels::{self, Adapter, Arg, DType, Dispatch, Kernel, Map, Signature, TwinArgs};
 use brisk_program::{Device, Error, Executable, Persistent, Program, Upload};
 
 use crate::gpu::devices;
@@ -93,12 +93,10 @@ fn values_of_another_type_are_refused() -> Result<(), Error> {
 struct Forgets;
 
 impl Kernel for Forgets {
-    fn name(&self) -> &'static str {
-        "forgets"
+    fn signature(&self) -> Signature {
+        Signature::new("forgets", [Arg::write("y", DType::F32, 2_usize)])
     }
-    fn args(&self) -> Vec<Arg> {
-        vec![Arg::write("y", DType::F32, 2_usize)]
-    }
+
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, kernels::Error> {
         Ok(Vec::new())
     }

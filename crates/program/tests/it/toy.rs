@@ -1,7 +1,7 @@
 //! Kernels for these tests, written as a user writes them: exact, small, some of them broken on purpose.
 
 use brisk_program::kernels::{
-    Adapter, Arg, DType, Dispatch, Error, Kernel, Number, Rule, StepValue, TwinArgs, bytemuck, fold_workgroups,
+    Adapter, Arg, DType, Dispatch, Error, Kernel, Number, Rule, Signature, StepValue, TwinArgs, bytemuck, fold_workgroups,
 };
 
 /// `y = (3 a + salt) ^ b` over u32, using scratch, which the first dispatch writes and the second reads.
@@ -32,14 +32,10 @@ fn xor(@builtin(global_invocation_id) id: vec3u) {
 ";
 
 impl Kernel for Mix {
-    fn name(&self) -> &'static str {
-        "mix"
-    }
-
-    fn args(&self) -> Vec<Arg> {
+    fn signature(&self) -> Signature {
         let Self { n, .. } = *self;
         let (a, b) = (Arg::read("a", DType::U32, n), Arg::read("b", DType::U32, n));
-        vec![a, b, Arg::write("y", DType::U32, n), Arg::scratch("scaled", DType::U32, n)]
+        Signature::new("mix", [a, b, Arg::write("y", DType::U32, n), Arg::scratch("scaled", DType::U32, n)])
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
@@ -77,12 +73,8 @@ fn bump(@builtin(global_invocation_id) id: vec3u) {
 ";
 
 impl Kernel for Bump {
-    fn name(&self) -> &'static str {
-        "bump"
-    }
-
-    fn args(&self) -> Vec<Arg> {
-        vec![Arg::read_write("x", DType::U32, self.n)]
+    fn signature(&self) -> Signature {
+        Signature::new("bump", [Arg::read_write("x", DType::U32, self.n)])
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
@@ -121,18 +113,15 @@ pub(crate) enum Broken {
 pub(crate) const BROKEN_LEN: usize = 64;
 
 impl Kernel for Broken {
-    fn name(&self) -> &'static str {
-        "broken"
-    }
-
-    fn args(&self) -> Vec<Arg> {
+    fn signature(&self) -> Signature {
         let x = Arg::read_write("x", DType::U32, BROKEN_LEN);
-        match self {
+        let args = match self {
             Self::ScratchFirst => vec![Arg::scratch("work", DType::U32, 8), x],
             Self::Nothing => vec![Arg { len: 0, ..x }],
             Self::Overflow => vec![Arg::read_write("x", DType::U32, [usize::MAX, 2])],
             _ => vec![x],
-        }
+        };
+        Signature::new("broken", args)
     }
 
     fn check(&self) -> Result<(), Error> {

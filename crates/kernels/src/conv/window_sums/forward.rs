@@ -42,8 +42,7 @@ impl<C: Channels, const P: usize> WithSimd for Pixels<'_, '_, C, P> {
 }
 
 /// The sums of result pixels of one row whose windows are `TAPS` pixels wide, two or three, and start one pixel after each other.
-/// `Q` pixels of a line are in the windows, the first at `start`; each value of these is broadcast once for all windows that
-/// contain it.
+/// `Q` pixels of a line are in the windows, the first at `start`; each value is broadcast once for all its windows.
 ///
 /// With a broadcast for each window, sums of one or two vectors would need about as many loads as multiplications.
 struct SideBySide<'a, 'b, C: Channels, const Q: usize, const TAPS: usize> {
