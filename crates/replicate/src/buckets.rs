@@ -22,15 +22,13 @@ pub struct BucketSizes {
 }
 
 impl Default for BucketSizes {
-    /// 1 MiB, then 4 MiB: over shared memory and over 10 Gbit/s alike, larger ones were no faster (PyTorch's 25 MiB is NCCL's
-    /// figure).
+    /// 1 MiB, then 4 MiB: over shared memory and over 10 Gbit/s alike, larger ones are no faster (25 MiB is NCCL's figure).
     fn default() -> Self {
         Self { first_bytes: 1 << 20, bytes: 4 << 20 }
     }
 }
 
-/// Cuts a flat gradient buffer into buckets, the last parameters first: roughly the order in which the backward pass computes
-/// gradients.
+/// Cuts a flat gradient buffer into buckets, the last parameters first: roughly the order of the backward pass.
 ///
 /// `parameters` are the element ranges of the parameters, in ascending order. A bucket is closed when it has reached its size; a
 /// parameter is never split. All ranks must use the same buckets, which they do for the same model, and must reduce them in this

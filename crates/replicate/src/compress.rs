@@ -19,8 +19,7 @@ pub enum Wire {
     Bf16,
 }
 
-/// A reduction of f32 values that are sent in fewer bits, with error feedback: the rounding error of one call is added to the
-/// values of the next.
+/// A reduction of f32 values that are sent in fewer bits, with error feedback: the rounding error of a call is added to the next.
 ///
 /// Without error feedback, the part of a gradient below its rounding step is lost in every step; with it the sum over steps is
 /// right, one step late. It pays off where the network is slower than the conversion: between hosts below about 2 GB/s, not

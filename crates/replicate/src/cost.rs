@@ -28,8 +28,7 @@ pub struct Step {
     /// From the batch to the end of the forward pass.
     pub forward: Duration,
     /// The backward pass. Its time is distributed over the buckets in proportion to their bytes: a bucket's gradients are ready
-    /// when its share of the time, and that of the buckets before it, has passed. The forward pass and the parameters are treated
-    /// alike.
+    /// when its share of the time, and that of the buckets before it, has passed. Likewise in the forward pass.
     pub backward: Duration,
     /// The optimizer's update.
     pub update: Duration,
@@ -38,8 +37,7 @@ pub struct Step {
 }
 
 impl Link {
-    /// The time of an all-reduce of `n_bytes` over `n_ranks`: `2 (N - 1) / N` of the bytes in each direction, whatever the
-    /// algorithm.
+    /// The time of an all-reduce of `n_bytes` over `n_ranks`: `2 (N - 1) / N` of the bytes each way, whatever the algorithm.
     ///
     /// # Reference
     /// Thakur, Rabenseifner & Gropp 2005, *Optimization of collective communication operations in MPICH*.

@@ -230,8 +230,7 @@ impl Mpi {
     /// they are few.
     fn begin(&mut self, call: Call, values: &[u8]) -> Result<Watching, Error> {
         let watching = self.watch.enter(call.op);
-        // All ranks have opened the last operation at the same time, up to the time of a message, so these times tell who comes
-        // last.
+        // All ranks have opened the last operation at one time, up to that of a message, so these times show who comes last.
         let busy = self.opened.map_or(Duration::ZERO, |opened| watching.since - opened);
         self.opening.put(call.encode(), u32::try_from(busy.as_micros()).unwrap_or(u32::MAX), values);
         while let Some(round) = self.opening.round() {

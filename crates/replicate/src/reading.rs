@@ -89,8 +89,7 @@ impl TableReading {
         self.rank_lanes(n_ranks) as f64 / self.n_lanes.max(1) as f64
     }
 
-    /// Bytes that the rank with the most lanes reads in an epoch: their rows, and the rest of the blocks in which they begin and
-    /// end.
+    /// Bytes that the rank with the most lanes reads in an epoch: their rows, and the rest of the blocks at their ends.
     pub fn rank_bytes(&self, n_ranks: usize) -> f64 {
         // Half a block at each end, if there are neighbours.
         let rest = if n_ranks > 1 { self.block_bytes } else { 0.0 };
@@ -128,8 +127,7 @@ impl TableReading {
         latencies + Duration::from_secs_f64(bytes_s)
     }
 
-    /// The time of reading an epoch if nothing is computed. What comes from the server and what comes from the cache are read at
-    /// the same time.
+    /// The time of reading an epoch if nothing is computed. The server and the cache are read at the same time.
     pub fn read(&self, n_ranks: usize) -> Duration {
         let [server, cache] = self.s_per_byte(n_ranks);
         let latency = if self.cached < 1.0 { self.latency } else { Duration::ZERO };

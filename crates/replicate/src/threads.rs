@@ -17,8 +17,7 @@ use crate::reduce_op::ReduceOp;
 /// them, between two rendezvous. There is no staging copy and no temporary of the buffers' size. Floats are summed in f32 along a
 /// fixed binary tree of ranks, so that a run repeats bit for bit; f16 and bf16 are rounded once.
 ///
-/// Replicas block inside operations: give each its own thread ([`run_replicas`](crate::run_replicas) does), not a job in a thread
-/// pool.
+/// Replicas block inside operations: give each its own thread ([`run_replicas`](crate::run_replicas) does), not a job in a pool.
 #[derive(Debug)]
 pub struct Threads {
     rank: usize,

@@ -1,5 +1,4 @@
-//! The fixed order in which the values of ranks are reduced: a binary tree over spans of ranks, each of which starts at a
-//! multiple of its length.
+//! The fixed order in which ranks are reduced: a binary tree over spans of ranks, which start at multiples of their lengths.
 //!
 //! `((0 + 1) + (2 + 3)) + ((4 + 5) + 6)`. It does not depend on which rank computes it, on the length of a buffer or on how that
 //! is cut, so a sum is bit-identical on every engine and in every run. If a rank has already summed an aligned span of parts in
@@ -117,8 +116,7 @@ fn into<T: Element, C: Combine<T>>(inputs: &[&[T]], share: f32, out: &mut [T]) {
     }
 }
 
-/// Reduces one block of every rank and returns the result in the accumulator type. `partials` is working memory that is reused
-/// between calls.
+/// Reduces one block of every rank and returns the result in the accumulator type. `partials` is working memory.
 fn reduce_block<'a, 'b, T: Element, C: Combine<T>>(
     n_ranks: usize,
     len: usize,

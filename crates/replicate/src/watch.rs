@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 /// The exit status of a process whose peer has failed.
 pub(crate) const PEER_FAILED: i32 = 75;
 
-/// A thread that ends the process when an operation takes too long. Nothing else would notice a rank that hangs, since all others
-/// wait for it.
+/// A thread that ends the process when an operation takes too long. Nothing else notices a rank that hangs: the others wait.
 ///
 /// It first asks the other ranks for their state. A rank that does not answer has stopped; one that answers that it is outside
 /// any operation is the one that the others wait for.

@@ -16,8 +16,7 @@ const NAME: &str = "batch_norm";
 /// The parameters, statistics and options of a batch normalisation.
 #[derive(Debug, Clone)]
 pub struct BatchNormOptions<'a> {
-    /// The scale of each channel, `[n_channels]`; 1 if `None`. A tensor that is no parameter is a frozen scale and gets no
-    /// gradient.
+    /// The scale of each channel, `[n_channels]`; 1 if `None`. One that is no parameter is frozen and gets no gradient.
     pub weight: Option<&'a Tensor>,
     /// The bias of each channel, `[n_channels]`; 0 if `None`.
     pub bias: Option<&'a Tensor>,
@@ -76,9 +75,8 @@ impl Tensor {
     /// # Dtypes
     /// Any for `self`, and the result likewise; weight, bias and statistics are f32.
     /// # Errors
-    /// [`Error::Shape`], also if the groups do not divide the rows or images evenly; [`Error::ForeignTensor`]; [`Error::Program`]
-    /// if a group has fewer than two values per channel; [`Error::OneValue`] if the last batch of an epoch leaves a group with
-    /// one.
+    /// [`Error::Shape`], also if the groups do not divide the rows or images ; [`Error::ForeignTensor`]; [`Error::Program`] if a
+    /// group has fewer than two values per channel; [`Error::OneValue`] if the last batch of an epoch leaves a group with one.
     /// # Reference
     /// `torch.nn.functional.batch_norm`. With groups, the running statistics move by the mean of the updates of all groups.
     #[track_caller]

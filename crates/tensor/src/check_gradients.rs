@@ -19,13 +19,11 @@ use crate::graph::tensor::Tensor;
 /// bf16 twice: for parameters stored in that dtype, and for f32 parameters within [`Graph::autocast`].
 ///
 /// The parameters are uniform in -1 to 1, and no two are equal, so that a maximum is unique. Where a difference crosses a kink,
-/// as that of a ReLU, other values are drawn, a few times. If a function is not finite in this range, the caller must shift or
-/// scale its arguments.
+/// as that of a ReLU, other values are drawn, a few times. For a function that is not finite there, shift or scale the arguments.
 ///
 /// # Errors
-/// [`Error::Refused`] if there are no shapes; [`Error::Gradient`] names the first gradient that is off by more than
-/// `t + t·|expected|`, where `t` is 2e-3 for f32, 1e-2 for f16 and 8e-2 for bf16, or that is zero everywhere; the first error of
-/// what `record` records.
+/// [`Error::Refused`] if there are no shapes; [`Error::Gradient`] names the first gradient off by more than `t + t·|expected|`,
+/// where `t` is 2e-3 for f32, 1e-2 for f16 and 8e-2 for bf16, or zero everywhere; the first error of what `record` records.
 /// # Reference
 /// `torch.autograd.gradcheck`; `jax.test_util.check_grads`, which uses random directions as well.
 /// # Examples

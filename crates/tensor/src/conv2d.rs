@@ -43,8 +43,7 @@ impl Tensor {
     /// As [`conv2d`](Self::conv2d), except for `weight`: `[n_out, kernel height, kernel width, n_channels / n_groups]`; in the
     /// height and width of the result, a kernel of `k` taps counts as `(k - 1) dilation + 1` pixels.
     /// # Errors
-    /// As [`conv2d`](Self::conv2d); [`Error::Shape`] if the groups do not divide the channels; [`Error::Program`] for a dilation
-    /// of 0.
+    /// As [`conv2d`](Self::conv2d); [`Error::Shape`] if groups do not divide channels; [`Error::Program`] for a dilation of 0.
     /// # Cost
     /// With groups or dilation, each output value is computed directly instead of by a matrix product: fast for few channels per
     /// group, such as one in depthwise convolutions, slow for many.
@@ -94,8 +93,7 @@ pub struct Conv2dOptions {
     pub padding: [usize; 2],
     /// Pixels from one tap of a window to the next; 1 by default.
     pub dilation: [usize; 2],
-    /// Groups of consecutive channels that are convolved separately; 1 by default, as many as channels for a depthwise
-    /// convolution.
+    /// Groups of consecutive channels that are convolved separately; 1 by default, as many as channels for a depthwise one.
     pub n_groups: usize,
     /// The activation; none by default.
     pub activation: Activation,

@@ -19,16 +19,14 @@ pub struct CrossEntropyOptions<'a> {
 }
 
 impl Tensor {
-    /// Cross-entropy of logits against class numbers, weighted by row and reduced to a single number; softmax and loss in one
-    /// kernel.
+    /// Cross-entropy of logits against class numbers, weighted by row and reduced to one number; softmax and loss in one kernel.
     ///
     /// # Shapes
     /// `self`: `[…, n_classes]`; `target` (u32) and `weight`: one element per row; the result has no dimensions, `[]`.
     /// # Dtypes
     /// Any for `self`; the weights and the result f32.
     /// # Units
-    /// A mean divides by the sum of the rows' weights, each times the weight of its class. A target that is not a class makes the
-    /// loss NaN.
+    /// A mean divides by the sum of the rows' weights, times that of its class. A target that is no class makes the loss NaN.
     /// # Errors
     /// [`Error::Shape`], [`Error::ForeignTensor`]; [`Error::Dtype`] if `target` is not u32; [`Error::Program`] for a smoothing
     /// outside 0 to 1.

@@ -8,8 +8,7 @@ use crate::graph::Graph;
 use crate::graph::tensor::Tensor;
 
 impl Graph {
-    /// Random numbers, uniform in `[0, 1)`, new ones in each step: for noise, or for decisions of your own. No gradient passes
-    /// through them.
+    /// Random numbers, uniform in `[0, 1)`, new in each step: for noise, or your own decisions. They have no gradient.
     ///
     /// # Examples
     /// Stochastic depth, which skips a block for some rows:

@@ -250,8 +250,7 @@ impl Tensor {
     /// An elementwise function of this tensor, whose gradient is its symbolic derivative.
     ///
     /// # Errors
-    /// [`Error::Dtype`] unless the tensor is f32, f16 or bf16; [`Error::Refused`] if the expression reads an input other than the
-    /// given one.
+    /// [`Error::Dtype`] unless the tensor is f32, f16 or bf16; [`Error::Refused`] if the expression reads another input.
     /// # Examples
     /// ```
     /// use brisk_tensor::Graph;
@@ -281,8 +280,7 @@ impl Tensor {
     /// # Errors
     /// [`Error::Shape`] if it does not broadcast to `shape`.
     /// # Reference
-    /// `torch.Tensor.expand`, which copies nothing; here the elements are copied, unless the operation that reads them broadcasts
-    /// by itself.
+    /// `torch.Tensor.expand`, which copies nothing; here the elements are copied, unless what reads them broadcasts by itself.
     #[track_caller]
     pub fn expand(&self, shape: &[usize]) -> Self {
         self.graph().apply(Expand { shape: shape.to_vec() }, &[self])

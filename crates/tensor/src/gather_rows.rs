@@ -15,8 +15,7 @@ impl Tensor {
     /// [`Error::Shape`](crate::Error::Shape) for a single number, or entries without elements;
     /// [`Error::ForeignTensor`](crate::Error::ForeignTensor); [`Error::Dtype`](crate::Error::Dtype) for an index that is not u32.
     /// # Cost
-    /// That of an [`embedding`](Self::embedding), as is that of its gradient, which compares indices with one another if there
-    /// are many entries.
+    /// That of an [`embedding`](Self::embedding), as is that of its gradient, which compares indices if there are many entries.
     /// # Reference
     /// `torch.index_select(x, 0, index)`, which refuses indices beyond the last; `x[index]`.
     #[track_caller]

@@ -105,8 +105,7 @@ impl std::fmt::Debug for Inner {
 }
 
 impl Inner {
-    /// The program with kernels fused, in which kernels that are not fused write their results to the buffers they were recorded
-    /// with.
+    /// The program with kernels fused, in which kernels that are not fused write to the buffers they were recorded with.
     pub(crate) fn fused_keeping_results(&self) -> Program {
         let rewrites: Vec<Rewrite> = self.rewrites.iter().copied().filter(|&rewrite| rewrite != Rewrite::InPlace).collect();
         self.program.rewritten(&rewrites)
@@ -189,15 +188,13 @@ impl Graph {
 
     /// Binds the elements of `range` of two persistent buffers as a parameter and its gradient.
     ///
-    /// The backward pass overwrites the gradient; it does not add to the old values. Binding the same parameter again gives the
-    /// same tensor, whose gradient is that of all its uses. The gradient of a parameter that is bound after the backward pass is
-    /// 0.
+    /// The backward pass overwrites the gradient; it does not add to it. Binding the same parameter again gives the same tensor,
+    /// whose gradient is that of all its uses. The gradient of a parameter that is bound after the backward pass is 0.
     ///
     /// # Dtypes
     /// Both f32, f16 or bf16, not necessarily the same: the gradient is written in the dtype of its buffer.
     /// # Errors
-    /// As [`tensor`](Self::tensor); [`Error::Dtype`]; [`Error::Refused`] if the gradient overlaps that of another parameter of
-    /// the graph.
+    /// As [`tensor`](Self::tensor); [`Error::Dtype`]; [`Error::Refused`] if the gradient overlaps that of another parameter.
     #[track_caller]
     pub fn parameter(&self, values: &Persistent, grads: &Persistent, range: Range<usize>, shape: &[usize]) -> Tensor {
         let check = |persistent| check_elements("parameter", persistent, &range, shape);

@@ -78,8 +78,7 @@ impl fmt::Display for GraphReport {
 }
 
 impl Graph {
-    /// The operations recorded so far: the dtypes that each reads and writes, and whether its kernel is fused with that of
-    /// another operation.
+    /// The operations recorded so far: the dtypes that each reads and writes, and whether its kernel is fused with another's.
     ///
     /// # Examples
     /// ```

@@ -62,8 +62,7 @@ impl fmt::Display for Resolved {
 
 impl Precision {
     /// The precision in which `device` trains fastest, as far as that has been measured: bf16 on the CPU if its processor has
-    /// [instructions](Bf16Instructions) for products of bf16, else f32. bf16 has the range of f32, so that the loss needs no
-    /// scaling.
+    /// [instructions](Bf16Instructions) for products of bf16, else f32. With bf16's range the loss needs no scaling.
     ///
     /// # Examples
     /// ```

@@ -13,8 +13,7 @@ use crate::windows::Windows;
 pub struct DeviceBatch {
     /// `[n]` u32: rows of the table.
     pub(crate) rows: Slice,
-    /// `[n]` u32: the number of each row that random numbers depend on. The same as `rows`, unless the table is a part of a
-    /// larger one.
+    /// `[n]` u32: the number of each row that random numbers depend on. As `rows`, unless the table is a part of a larger one.
     pub(crate) ids: Slice,
     /// The ids of the rows of a table that is a part of a larger one.
     pub(crate) id_table: Option<Windows>,
@@ -101,8 +100,7 @@ impl DeviceBatch {
 impl Graph {
     /// The rows of the current batch: `n` of them, from `order` ([`ORDER_LEN`] u32) at the batch index in `state`
     /// ([`STATE_LEN`](brisk_kernels::STATE_LEN) u32). A short last batch is padded by rows of weight 0: reduce losses with
-    /// [`DeviceBatch::weights`], and give them to [`set_row_weights`](Self::set_row_weights) before layers that take statistics
-    /// over the batch.
+    /// [`DeviceBatch::weights`], and give them to [`set_row_weights`](Self::set_row_weights) before layers that take statistics.
     ///
     /// # Errors
     /// [`Error::Program`] if the buffers have other lengths or types.
@@ -180,9 +178,8 @@ impl Graph {
     /// # Shapes
     /// The result: `[n, crop height, crop width, n_channels]`.
     /// # Errors
-    /// [`Error::Shape`] if the table's rows are not such images, or the statistics are not of all columns; [`Error::Program`] for
-    /// an augmentation that does not fit the images, or a table of another dtype; [`Error::ForeignTensor`] for a batch of another
-    /// graph.
+    /// [`Error::Shape`] if rows are not such images, or the statistics not of all columns; [`Error::Program`] for an augmentation
+    /// that does not fit the images, or a table of another dtype; [`Error::ForeignTensor`] for a batch of another graph.
     /// # Reference
     /// [`AugmentImages`], which names the transforms of torchvision that it equals.
     #[track_caller]

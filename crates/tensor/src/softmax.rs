@@ -13,8 +13,7 @@ impl Tensor {
     /// For training, use [`Tensor::cross_entropy`] of the logits, which never takes the logarithm of a small probability.
     ///
     /// # Errors
-    /// [`Error::Shape`] if there is no such dimension; [`Error::Program`] if there are no elements, or more than a kernel can
-    /// address.
+    /// [`Error::Shape`] if there is no such dimension; [`Error::Program`] for no elements, or more than a kernel can address.
     /// # Reference
     /// `torch.softmax`.
     #[track_caller]

@@ -20,8 +20,7 @@ impl Tensor {
         self.spread(false, dims.into(), correction)
     }
 
-    /// The standard deviation over the dimensions `dims`: the square root of [`var`](Self::var). Where it is 0, so is the
-    /// gradient.
+    /// The standard deviation over the dimensions `dims`: the square root of [`var`](Self::var). Its gradient is 0 where it is 0.
     ///
     /// # Errors
     /// As [`sum`](Self::sum).

@@ -9,8 +9,7 @@ use crate::error::Error;
 /// A table on a device, split into as many buffers as necessary, because an adapter limits the bytes of one binding, to 128 MiB
 /// on some.
 ///
-/// Each buffer is a window that holds consecutive rows. [`Graph::gather`](crate::Graph::gather) gathers the rows of a batch
-/// from all of them.
+/// Each buffer is a window that holds consecutive rows. [`Graph::gather`](crate::Graph::gather) gathers a batch from all of them.
 ///
 /// # Examples
 /// ```
@@ -98,8 +97,7 @@ impl Windows {
         self.buffers.iter().map(Persistent::len_bytes).fold(0, usize::saturating_add)
     }
 
-    /// Calls `f(window, index of the first element in it, values)` for each window that contains some of the rows from `first`
-    /// on.
+    /// Calls `f(window, index of its first element, values)` for each window that contains some of the rows from `first` on.
     ///
     /// # Errors
     /// [`Error::Shape`] if `values` are not whole rows, or reach beyond the table; those of `f`.

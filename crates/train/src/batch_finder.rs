@@ -47,7 +47,7 @@ impl Trainer<'_> {
         train: &S,
         budget_bytes: usize,
     ) -> Result<usize, Error> {
-        self.settings().check()?;
+        self.config.check()?;
         task.check()?;
         check_label_count("train", train, task.n_labels())?;
         let mut n_rows = train.n_rows().checked_ilog2().map_or(1, |log| 1 << log);
@@ -74,7 +74,7 @@ impl Trainer<'_> {
         train: &S,
         n_rows: usize,
     ) -> Result<usize, Error> {
-        let (device, config, params) = (self.device(), self.settings(), model.params());
+        let (device, config, params) = (&self.device, &self.config, model.params());
         let (feed_config, order) = self.feed_for(task);
         let weights = &RowWeights::Unknown;
         let wanted = Wanted { device, set: "train", source: train, order, batch_rows: n_rows, config: &feed_config, weights };
@@ -91,6 +91,6 @@ impl Trainer<'_> {
         let evaluated = feed.in_batches(EVALUATION_ROWS);
         let precision = config.precision;
         let scorer = RecordedScorer::record(device, model.module(), params, &evaluated, &scale, precision, replicas, Some(task))?;
-        Ok(Graph::planned_peak_bytes(&[&step.graph, scorer.graph()])?)
+        Ok(Graph::planned_peak_bytes(&[&step.graph, &scorer.graph])?)
     }
 }

@@ -153,8 +153,7 @@ pub trait Callback {
         Ok(())
     }
 
-    /// A checkpoint to resume from is about to be written: add the state of this callback here, under names that nothing else
-    /// uses.
+    /// A checkpoint to resume from is about to be written: add the state of this callback here, under names of its own.
     ///
     /// # Errors
     /// Ends the run.

@@ -374,7 +374,7 @@ impl Checkpoint {
 
     fn parse(bytes: &[u8], path: &Path) -> Result<Self, Error> {
         let head = Head::parse(bytes, bytes.len() as u64, path)?;
-        let data = &bytes[head.as_bytes().len()..];
+        let data = &bytes[head.bytes.len()..];
         Self::of_head(&head, &Content::of([data]), path, |_, info| (&data[info.data_offsets.0..info.data_offsets.1], None))
     }
 

@@ -12,8 +12,7 @@ use crate::error::Error;
 /// The error of a store. Its message names the object.
 pub type StoreError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A folder of named objects elsewhere, to which a run [copies](crate::Outputs::store) each checkpoint, so that it can resume on
-/// another machine.
+/// A folder of objects elsewhere, to which a run [copies](crate::Outputs::store) checkpoints, to resume on another machine.
 ///
 /// With the feature `remote`, `RemoteFolder` of `brisk-table` is one: a folder at a URL. A store of your own implements four
 /// methods, and a fifth if it can read a part of an object. Each of them may take long, and is called on a thread that training

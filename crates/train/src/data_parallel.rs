@@ -119,7 +119,7 @@ pub struct DataParallel {
     /// `None` for a [single](DataParallel::single) replica.
     communication: Option<Arc<CommThread>>,
     engine: String,
-    config: DataParallelConfig,
+    pub(crate) config: DataParallelConfig,
     overlap: Arc<Overlap>,
     waits: Arc<StepWaits>,
     staging: Arc<Staging>,
@@ -237,11 +237,6 @@ impl DataParallel {
     /// Whether batches are normalised by the statistics of each of several replicas' part.
     pub(crate) fn normalises_parts(&self) -> bool {
         self.world_size() > 1 && self.config.batch_norm == BatchStatistics::OfReplica
-    }
-
-    /// The format in which gradients are sent.
-    pub(crate) fn wire(&self) -> Wire {
-        self.config.wire
     }
 
     /// The communication library: `threads`, `Open MPI 4.1.4`; `none` for a [single](Self::single) replica.
@@ -458,8 +453,7 @@ impl DataParallel {
         Ok(communication.all_gather(mine, output).wait()?.0)
     }
 
-    /// The sum of a number over all replicas. It is sent in f32, as all values; summing over a few replicas loses little
-    /// precision.
+    /// The sum of a number over all replicas. It is sent in f32, as all values; a sum over a few replicas loses little precision.
     pub(crate) fn sum(&self, mine: f64) -> Result<f64, Error> {
         if self.is_single() {
             return Ok(mine);
@@ -524,8 +518,7 @@ impl DataParallel {
         taken.wait().unwrap_or_default()
     }
 
-    /// Waits for the others, and ends the group cleanly. Replicas of [`run_threads`] do not call it: `run_threads` does when
-    /// they return.
+    /// Waits for the others, and ends the group cleanly. [`run_threads`] calls it when its replicas return.
     ///
     /// # Errors
     /// [`Error::Replica`], if another has failed; [`Error::Tensor`] within `run_threads`.

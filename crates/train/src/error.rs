@@ -123,8 +123,7 @@ pub enum Error {
         differences: Vec<ResumeDifference>,
     },
 
-    /// A value of a row cannot be used: a label that the task does not take, a feature that is not finite, an unknown code, or a
-    /// weight.
+    /// A value of a row is refused: a label the task does not take, a feature that is not finite, an unknown code, a weight.
     #[error("{set} rows: {} is {found}, expected {expected}", cell.in_row(*row, name.as_deref()))]
     Value {
         /// Which rows: `train`, `valid`, `test`.
@@ -254,8 +253,7 @@ pub enum Error {
     /// The run was stopped before its first validation, so there is no result yet.
     #[error("{}; {}", stopped_early(*n_epochs), written(checkpoint.as_deref()))]
     NoEpoch {
-        /// The epochs that it has finished: more than 0 if it does not [validate](crate::TrainerConfig::validate_every) after
-        /// each.
+        /// The epochs that it has finished: above 0 if it does not [validate](crate::TrainerConfig::validate_every) after each.
         n_epochs: usize,
         /// The checkpoint from which the run can resume, if one was written.
         checkpoint: Option<PathBuf>,

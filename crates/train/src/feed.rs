@@ -428,8 +428,7 @@ impl<'a, S: FeedRows> Wanted<'_, 'a, S> {
         let batching = Batching { order: order.clone(), shard, ..Batching::of(chunk_batches * batch_rows) };
         let chunks = Rc::new(SourceChunks::new(set, source, layout, batching, chunk_batches, config.ahead)?);
         let chunk_bytes = table.len_bytes();
-        // One slot is filled while the device reads the other. With room for the row numbers, which exist if batches are
-        // augmented.
+        // One slot is filled while the device reads the other. With room for row numbers, for augmented batches.
         let slot_bytes = chunk_bytes + chunk_rows * DType::U32.size_bytes();
         let uploads = Rc::new(RefCell::new(device.uploads(slot_bytes, 2)?));
         let stream = Some(Stream { rank, chunks, chunk_batches, weights, uploads, max_binding_bytes });

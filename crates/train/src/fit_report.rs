@@ -14,8 +14,7 @@ pub struct FitReport {
     pub n_epochs: usize,
     /// The epoch, from 1, whose weights are kept: those at its end, or at a validation within it.
     pub best_epoch: usize,
-    /// The batch of that epoch, from 1, after which these weights were validated: the last one, if they are from the end of the
-    /// epoch.
+    /// The batch of that epoch, from 1, after which these weights were validated: the last, if they are from its end.
     pub best_batch: usize,
     /// The metric that decides which model is the best, such as `valid_auc`.
     pub watched: String,

@@ -37,7 +37,7 @@ impl Flat<'_> {
     /// each replica writes a file.
     pub(crate) fn insert_state(&self, checkpoint: &mut Checkpoint, name: &str, held: &SharedSlice<f32>) -> Result<(), Error> {
         let division = self.params.division();
-        if self.replicas.files() == CheckpointFiles::OneAReplica {
+        if self.replicas.config.files == CheckpointFiles::OneAReplica {
             return self.insert_entries(checkpoint, division, held, |entry| state_name(name, entry));
         }
         let whole = match division {

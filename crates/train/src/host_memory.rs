@@ -1,5 +1,4 @@
-//! How much memory this process may still allocate, according to the operating system: by the machine, its container, and its
-//! resource limits.
+//! How much memory this process may still allocate, according to the operating system: by machine, container and limits.
 
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
@@ -52,8 +51,7 @@ fn of_cgroup_line(root: &Path, line: &str) -> Option<usize> {
         "memory" => (root.join("memory"), "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "),
         _ => return None,
     };
-    // Each group is within the limits of its ancestors. Inside a container the path may be that of the host, and only the root
-    // exists.
+    // Each group is within the limits of its ancestors. In a container the path may be the host's, and only the root exists.
     let group = root.join(path.trim_start_matches('/'));
     let groups = group.ancestors().take_while(|group| group.starts_with(&root)).map(PathBuf::from);
     groups.filter_map(|group| of_group(&group, limit, usage, cache)).min()

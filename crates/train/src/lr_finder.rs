@@ -51,7 +51,7 @@ impl Trainer<'_> {
         task: &dyn Task,
         train: &S,
     ) -> Result<LearningRates, Error> {
-        let (device, config) = (self.device(), self.settings());
+        let (device, config) = (&self.device, &self.config);
         config.check()?;
         task.check()?;
         read_labels(&task.label_kinds(), "train", train)?;

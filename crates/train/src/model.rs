@@ -27,8 +27,7 @@ use crate::standardisation::Standardisation;
 use crate::step::Step;
 use crate::task::{Task, read_labels};
 
-/// A module with its parameters and the standardisation of its input: what a [`Trainer`](crate::Trainer) trains, and a file
-/// keeps.
+/// A module with its parameters and the standardisation of its input: a [`Trainer`](crate::Trainer) trains it, a file keeps it.
 ///
 /// # Examples
 /// See [`Trainer`](crate::Trainer).
@@ -38,10 +37,10 @@ pub struct Model<M = Box<dyn Module>> {
     params: Parameters,
     scale: Option<Standardisation>,
     /// Of the rows that it was trained on.
-    names: RowNames,
+    pub(crate) names: RowNames,
     /// The device of the training, or the one that was opened for the first prediction.
     device: OnceLock<Device>,
-    precision: Precision,
+    pub(crate) precision: Precision,
 }
 
 impl<M: Module> Model<M> {
@@ -93,8 +92,7 @@ impl<M: Module> Model<M> {
     /// for convolutions of another program; [`Error::Setting`] if no name begins with `prefix`.
     ///
     /// # Reference
-    /// `load_state_dict(…, strict=False)` of PyTorch, which returns missing and unexpected keys; there, another shape is an
-    /// error.
+    /// `load_state_dict(…, strict=False)` of PyTorch, which returns missing and unexpected keys; another shape is an error there.
     /// # Examples
     /// ```
     /// use brisk_nn::{Activation, Linear, Sequential};
@@ -322,10 +320,10 @@ impl<M: Module> Model<M> {
             let found = "a step that does not train the parameters of this model";
             return Err(Error::setting("step", found, "one that does (`StepBuilder::train(model.params(), …)`)"));
         }
-        self.set_standardisation(step.standardisation().clone());
+        self.set_standardisation(step.scale.clone());
         self.names = step.names();
-        self.precision = step.precision();
-        self.device = OnceLock::from(step.device().clone());
+        self.precision = step.precision;
+        self.device = OnceLock::from(step.device.clone());
         Ok(())
     }
 
@@ -349,11 +347,6 @@ impl<M: Module> Model<M> {
         self.scale.as_ref()
     }
 
-    /// The precision of its training, in which it predicts.
-    pub(crate) fn precision(&self) -> Precision {
-        self.precision
-    }
-
     /// An untrained model that returns its input, on the device of this one.
     pub(crate) fn identity(&self) -> Model<Activation> {
         Model { device: self.device.clone(), ..Model::new(0, |_| Activation::identity()) }
@@ -370,10 +363,6 @@ impl<M: Module> Model<M> {
     /// that it is to be trained, evaluated and used on. Others are refused. Training sets it to that of the training rows.
     pub fn set_encoding(&mut self, encoding: Encoding) {
         self.names.encoding = encoding;
-    }
-
-    pub(crate) fn names(&self) -> &RowNames {
-        &self.names
     }
 
     /// How the input is standardised, if the newest values of the parameters were trained with it.

@@ -134,8 +134,7 @@ struct RecordedBatch {
 }
 
 impl Predictor {
-    /// A predictor of `model`'s outputs for rows of `n_cols` columns, which are standardised as in training; in the precision of
-    /// the training.
+    /// A predictor of `model`'s outputs for rows of `n_cols` columns, which are standardised as in training; in its precision.
     ///
     /// # Errors
     /// [`Error::RowLayout`] if the model was trained on a different number of columns, or takes a different number;
@@ -147,7 +146,7 @@ impl Predictor {
         let scale = model.checked_scale()?.cloned().unwrap_or_else(|| Standardisation::none(n_cols));
         let inputs = PredictorInputs { n_cols, categories: module.categories().to_vec(), scale: Some(scale) };
         check_columns("predicted", n_cols, module)?;
-        Self::record_in(model.precision(), device, model.params(), &inputs, |params, x| vec![module.forward(params, x)])
+        Self::record_in(model.precision, device, model.params(), &inputs, |params, x| vec![module.forward(params, x)])
     }
 
     /// A predictor of whatever `outputs` records from the parameters, with their [newest](Parameters::newest) values and the

@@ -187,8 +187,7 @@ impl RunState {
         (self.losses, self.loss_weights) = (Vec::new(), Vec::new());
     }
 
-    /// Refuses values of a checkpoint that no run with this many batches per epoch, and this many of them per step, can have
-    /// written.
+    /// Refuses values of a checkpoint that no run with so many batches per epoch and per step can have written.
     pub(crate) fn check(&self, checkpoint: &Checkpoint, n_batches: usize, accumulate: usize) -> Result<(), Error> {
         // The device counts in 32 bits.
         let most = u32::MAX as usize;

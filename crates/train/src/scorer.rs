@@ -36,7 +36,7 @@ pub struct Scorer<'a> {
 /// An evaluation that has been recorded but does not occupy memory yet.
 #[derive(Debug)]
 pub(crate) struct RecordedScorer<'a> {
-    graph: Graph,
+    pub(crate) graph: Graph,
     state: Persistent,
     scores: Persistent,
     n_outputs: usize,
@@ -218,10 +218,6 @@ impl<'a> RecordedScorer<'a> {
         replicas.gather_parameters(&graph, params, &bound);
         let (feed, params, scale) = (feed.clone(), params.clone(), scale.clone());
         Ok(Self { graph, state, scores, n_outputs, losses, feed, params, scale, range_batches, replicas })
-    }
-
-    pub(crate) fn graph(&self) -> &Graph {
-        &self.graph
     }
 
     pub(crate) fn compile(self, device: &Device) -> Result<Scorer<'a>, Error> {

@@ -105,8 +105,7 @@ impl<M: Module> Model<M> {
 
     /// The loss and the metrics of `task`, a classification, for what [`predict_selectively`](Self::predict_selectively) returns.
     ///
-    /// Test-time augmentation then takes several views of the least confident images only, whose predictions they are most likely
-    /// to change.
+    /// Test-time augmentation then takes several views of the least confident images only, which they are most likely to change.
     ///
     /// # Errors
     /// As [`predict_selectively`](Self::predict_selectively) and [`evaluate`](Self::evaluate); [`Error::Setting`] for a task

@@ -19,7 +19,7 @@ use crate::survey::moments_of;
 pub struct Standardisation {
     mean: Vec<f32>,
     inv_std: Vec<f32>,
-    buffers: [Persistent; 4],
+    pub(crate) buffers: [Persistent; 4],
 }
 
 impl Standardisation {
@@ -33,8 +33,7 @@ impl Standardisation {
     /// [has moments](RowSource::column_moments), such as a table with statistics, is not read.
     ///
     /// # Errors
-    /// [`Error::RowSet`]; [`Error::Value`] names the first row and column that hold NaN or infinity; [`Error::Rows`] if the
-    /// source fails.
+    /// [`Error::RowSet`]; [`Error::Value`] names the first row and column not finite; [`Error::Rows`] if the source fails.
     pub fn of<S: FeedRows>(name: &'static str, source: &S) -> Result<Self, Error> {
         layout_of(name, source)?;
         if let Some(known) = Self::known(source) {
@@ -116,8 +115,7 @@ impl Standardisation {
         Self::new(vec![0.0; n_cols], vec![1.0 / 255.0; n_cols])
     }
 
-    /// The same mean and deviation for all pixels of a channel, where rows are images with channels last: those of all values of
-    /// the channel.
+    /// The same mean and deviation for all pixels of a channel, for images with channels last: those of all its values.
     ///
     /// # Errors
     /// [`Error::RowLayout`] if the columns are not pixels of `n_channels` values.
@@ -233,11 +231,6 @@ impl Standardisation {
     /// One over the columns' standard deviations.
     pub fn inv_std(&self) -> &[f32] {
         &self.inv_std
-    }
-
-    /// Means, and one over the deviations, of the columns; then those that leave a column unchanged.
-    pub(crate) fn buffers(&self) -> &[Persistent; 4] {
-        &self.buffers
     }
 
     /// Rows of `source`, standardised on the host as batches are on a device: `[rows.len(), n_cols]`. Initial values that depend

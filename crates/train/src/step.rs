@@ -1,5 +1,4 @@
-//! A training step: batch, forward, loss, backward, exchange between replicas, optimizer, recorded once and replayed for each
-//! batch.
+//! A training step: batch, forward, loss, backward, exchange between replicas, optimizer; recorded once, replayed for each batch.
 //!
 //! Three small buffers hold the position of a run. `order` (16 `u32`) describes the order of the epoch's rows: their number, the
 //! batch size, and the keys of a Feistel network if they are shuffled. `state` (4 `u32`) has the index of the batch, the number
@@ -18,12 +17,11 @@
 //! | `Advance` | increments `state.batch` and `state.step` |
 //!
 //! These are 4 n + 7 kernels for n layers, 23 for the HIGGS network. f16 and bf16 add casts of parameters and input, and f16 adds
-//! `Unscale` and `UpdateScale` around the optimizer; several batches per step add two `Update`s and
-//! `SkipIncomplete`, and rows with weights `SkipWeightless`. Once per epoch the host writes `order`, `lr` and `state.batch`,
-//! replays, reads all `losses` and checks that they are finite. It submits at most 64 steps at a time, so that the progress bar
-//! moves and a request to stop is noticed. `Device::counters` counts what the host reads, writes and allocates: the same for any
-//! number of steps, and no allocation (`tests/tests/it/recipes.rs`). Evaluation is a second program over the same parameters,
-//! without a tape.
+//! `Unscale` and `UpdateScale` around the optimizer; several batches per step add two `Update`s and `SkipIncomplete`, and rows
+//! with weights `SkipWeightless`. Once per epoch the host writes `order`, `lr` and `state.batch`, replays, reads all `losses` and
+//! checks that they are finite. It submits at most 64 steps at a time, so that the progress bar moves and a request to stop is
+//! noticed. `Device::counters` counts what the host reads, writes and allocates: the same for any number of steps, and no
+//! allocation (`tests/tests/it/recipes.rs`). Evaluation is a second program, without a tape.
 //!
 //! Where batches are augmented, the kernels of an `Augment` take the place of the first `GatherRows`: `AugmentImages` draws crop,
 //! flip and cutout of each image from the seed, the row and the epoch, which is in `order`, and writes the standardised images.
@@ -161,8 +159,7 @@ impl RecordedStep {
 /// assert!(loss < 0.05, "{loss}");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-/// Parameters of a [`Model`](crate::Model) are trained in the same way; the model then predicts, evaluates and is saved with the
-/// newest values:
+/// Parameters of a [`Model`](crate::Model) are trained in the same way; the model then has the newest values:
 /// ```
 /// # use brisk_loader::{Order, Rows};
 /// # use brisk_nn::tensor::program::Device;
@@ -197,14 +194,14 @@ impl RecordedStep {
 /// ```
 #[derive(Debug)]
 pub struct Step<'a> {
-    device: Device,
+    pub(crate) device: Device,
     feed: Feed<'a>,
     step: CompiledStep,
     schedules: Vec<Schedule>,
-    scale: Standardisation,
+    pub(crate) scale: Standardisation,
     /// The same for the parameters to note.
     features: Arc<FeatureScale>,
-    precision: Precision,
+    pub(crate) precision: Precision,
     /// The parameters that it trains.
     trained: Vec<Parameters>,
     accumulate: usize,
@@ -242,8 +239,7 @@ impl<'a> Step<'a> {
     }
 
     /// Trains on every batch of an epoch, from 0, which determines the order of rows and the learning rates. A batch whose row
-    /// weights are all 0 has a loss of 0, which does not count, and its step is skipped: parameters and optimizers stay as they
-    /// are.
+    /// weights are all 0 has a loss of 0, which does not count, and its step is skipped: nothing changes.
     ///
     /// # Errors
     /// [`Error::Setting`] for an epoch after the last one of a [schedule](StepBuilder::epochs); [`Error::NonFiniteLoss`] names
@@ -343,21 +339,9 @@ impl<'a> Step<'a> {
         self.trained.iter().any(|trained| trained.is_of_same_model(params))
     }
 
-    pub(crate) fn standardisation(&self) -> &Standardisation {
-        &self.scale
-    }
-
     /// The names in the rows, if they are known.
     pub(crate) fn names(&self) -> RowNames {
         self.feed.source().map(|source| source.names()).unwrap_or_default()
-    }
-
-    pub(crate) fn precision(&self) -> Precision {
-        self.precision
-    }
-
-    pub(crate) fn device(&self) -> &Device {
-        &self.device
     }
 }
 
@@ -391,8 +375,7 @@ const BATCHES_AT_A_TIME: usize = 64;
 /// The losses of an epoch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EpochLoss {
-    /// The mean over the rows of the epoch, weighted by their weights; over those of batches with a finite loss if steps were
-    /// skipped.
+    /// The mean over the rows of the epoch, weighted by their weights; of batches with finite losses if steps were skipped.
     pub mean: f64,
     /// The loss of each batch.
     pub batches: Vec<f32>,
@@ -406,9 +389,8 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
         self
     }
 
-    /// Makes `params` available to the loss without training them, such as those that another step trains. Gradients pass through
-    /// the operations that use them. Their buffers are frozen, too: batch normalisation uses its running statistics and leaves
-    /// them as they are.
+    /// Makes `params` available to the loss without training them, such as another step's. Gradients pass through what uses them.
+    /// Their buffers are frozen, too: batch normalisation uses its running statistics and leaves them as they are.
     pub fn freeze(mut self, params: &'s Parameters) -> Self {
         self.frozen.push(Frozen { params, updates_buffers: false });
         self

@@ -69,7 +69,7 @@ impl<M: Module> Model<M> {
         let n_categories = module.categories().len();
         let codes = (n_categories > 0).then(|| input("categories", DType::U32, n_categories));
         let bound = params.bind(&graph).with_categories(codes.as_ref());
-        graph.autocast(self.precision(), || module.forward(&bound, &x));
+        graph.autocast(self.precision, || module.forward(&bound, &x));
         graph.check()?;
 
         let parameters_of = |name: &str| {

@@ -107,8 +107,7 @@ pub struct LabelledRows {
     pub x: Tensor,
     /// `[n, n_categories]` u32, if rows have categories.
     pub categories: Option<Tensor>,
-    /// `[n]`, or `[n, n_labels]` where rows have several or none: u32 where the task's labels are [classes](Labels::Classes),
-    /// else f32.
+    /// `[n]`, or `[n, n_labels]` for several or none: u32 where the task's labels are [classes](Labels::Classes), else f32.
     pub labels: Tensor,
     /// `[n]` f32: the weight of each row; 0 for the padding of a short last batch.
     pub weights: Tensor,

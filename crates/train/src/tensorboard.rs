@@ -57,8 +57,7 @@ impl TensorBoard {
 }
 
 impl Callback for TensorBoard {
-    /// The next run writes a new file. If its folder cannot be created, the error is reported now rather than after the first
-    /// steps.
+    /// The next run writes a new file. If its folder cannot be created, the error is reported now, not after the first steps.
     fn on_fit_start(&mut self, run: &RunView<'_>) -> Result<(), Error> {
         self.events = None;
         let created = if run.is_first { fs::create_dir_all(&self.folder) } else { Ok(()) };

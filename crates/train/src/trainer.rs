@@ -36,8 +36,7 @@ use crate::trainer_config::{Limit, TrainerConfig};
 use crate::training::{Outputs, Setup, Training};
 use crate::warning::Warning;
 
-/// Trains a [`Model`] for a [`Task`], on rows of any source, and keeps the parameters with the best result on rows held out for
-/// validation.
+/// Trains a [`Model`] for a [`Task`], on rows of any source, and keeps the parameters with the best result on validation rows.
 ///
 /// Settings that are not set have defaults. [`fit`](Self::fit) trains; [`prepare`](Self::prepare) stops before the first step, to
 /// show how much memory the run takes.
@@ -64,8 +63,8 @@ use crate::warning::Warning;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Trainer<'a> {
-    device: Device,
-    config: TrainerConfig,
+    pub(crate) device: Device,
+    pub(crate) config: TrainerConfig,
     feed: FeedConfig,
     scale: Option<Standardisation>,
     augment: Option<Rc<dyn Augment + 'a>>,
@@ -158,8 +157,7 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Trains on the same few batches in every epoch, to see whether the model can overfit to them: a first test of a model and a
-    /// loss.
+    /// Trains on the same few batches in every epoch, to see whether the model can overfit to them: a first test.
     pub fn overfit_batches(mut self, n_batches: usize) -> Self {
         self.config.limit_train_batches = Some(Limit::Batches(n_batches));
         self.feed.order = Some(Order::Sequential);
@@ -279,8 +277,7 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Trains as one of several replicas, each of which calls [`fit`](Self::fit) with the same rows, model and settings on its
-    /// own device.
+    /// Trains as one of several replicas, which call [`fit`](Self::fit) with the same rows, model and settings on their devices.
     ///
     /// Every replica processes its part of each batch and of the validation rows; weights, losses and the result of the run are
     /// those of one device with all rows, up to rounding, and bit-identical on all replicas. Only replica 0 writes to the run's
@@ -414,14 +411,6 @@ impl<'a> Trainer<'a> {
     fn setup(&self, scale: Option<Standardisation>, is_scale_kept: bool) -> Setup<'_, 'a> {
         let Self { device, config, feed, augment, replicas, .. } = self;
         Setup { device, config: config.clone(), feed, scale, is_scale_kept, augment: augment.clone(), replicas }
-    }
-
-    pub(crate) fn device(&self) -> &Device {
-        &self.device
-    }
-
-    pub(crate) fn settings(&self) -> &TrainerConfig {
-        &self.config
     }
 
     /// How rows with labels of `task` reach the device, and in which order, where no replicas share them.
@@ -571,10 +560,10 @@ impl<'a> Trainer<'a> {
         let is_scale_kept = self.scale.is_none() && scale.is_some();
         let setup = self.setup(scale, is_scale_kept);
         let trainable = Trainable::new(model.module(), &params, &*optimizer);
-        model.names().check_encoding("train", train.names().encoding, task.n_labels() > 0)?;
+        model.names.check_encoding("train", train.names().encoding, task.n_labels() > 0)?;
         let mut training = Training::new(setup, trainable, task, (train, valid))?;
         training.add_warnings(self.without_effect(start));
-        let (scale, names) = (training.scale().clone(), training.names().clone());
+        let (scale, names) = (training.scale().clone(), training.names.clone());
         if self.has_progress {
             self.outputs.progress = Progress::stderr(self.config.max_epochs, training.epoch_rows() as u64);
         }

@@ -87,8 +87,7 @@ pub struct TrainerConfig {
     /// Steps after which `last.safetensors` is written within an epoch, if the run has a folder; 0 writes it only after
     /// validations and at the end of each epoch.
     pub checkpoint_every: usize,
-    /// Time after which `last.safetensors` is written within an epoch, if the run has a folder. Not for replicas, whose clocks
-    /// differ.
+    /// Time after which `last.safetensors` is written within an epoch, if the run has a folder. Not with replicas: clocks differ.
     #[serde(with = "duration")]
     pub checkpoint_interval: Option<Duration>,
     /// Whether `last.safetensors` is written when an error ends an epoch, such as one of the source of rows, so that the run can
@@ -103,8 +102,7 @@ pub struct TrainerConfig {
     /// is skipped. For debugging: each batch is awaited, and every value is read once more.
     pub detect_anomaly: bool,
     /// Whether the norm of all gradients is recorded for each batch, for [callbacks](crate::Callback::on_step_end): before
-    /// clipping, after accumulation and unscaling. Nothing else is computed from it, and it is read from the device only for
-    /// callbacks.
+    /// clipping, after accumulation and unscaling. Only callbacks have it read from the device.
     pub record_grad_norms: bool,
     /// How many batches are timed kernel by kernel, at most 64, starting with the second batch of the run; 0 for none. The result
     /// is [`FitReport::profile`](crate::FitReport::profile), a section of the report, and `trace.json` in the run's folder.

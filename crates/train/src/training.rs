@@ -86,7 +86,7 @@ pub struct Training<'a> {
     replicas: &'a DataParallel,
     digests: [RowDigest; 2],
     /// Of the training rows.
-    names: RowNames,
+    pub(crate) names: RowNames,
     computation: Vec<Computation>,
     warnings: Vec<Warning>,
     writer: RefCell<CheckpointWriter>,
@@ -243,7 +243,7 @@ impl<'a> Training<'a> {
         replicas.agree(computation.iter().map(Computation::described).chain([rates]).collect())?;
         let evaluated = average.evaluated(params);
         let scorer = RecordedScorer::record(device, module, &evaluated, &valid, &scale, config.precision, replicas, Some(task))?;
-        check_memory(device, params, optimizer, averages, &[&step.graph, scorer.graph()], replicas)?;
+        check_memory(device, params, optimizer, averages, &[&step.graph, &scorer.graph], replicas)?;
         let (step, scorer) = (step.compile(device)?, scorer.compile(device)?);
         let average = average.compile(device)?;
         let device = device.clone();
@@ -297,10 +297,6 @@ impl<'a> Training<'a> {
     /// Digests of the training rows and of the validation rows.
     pub fn row_digests(&self) -> [RowDigest; 2] {
         self.digests
-    }
-
-    pub(crate) fn names(&self) -> &RowNames {
-        &self.names
     }
 
     /// The memory that the model takes on this device, as planned: all of its state, or this replica's part. Rows, and

@@ -97,8 +97,7 @@ impl Shared {
         self.meeting.dead()
     }
 
-    /// Each replica reduces its part of the elements from all buffers into all buffers, so that each element is read once and
-    /// written once.
+    /// Each replica reduces its part of the elements from all buffers into all buffers: each element is read and written once.
     pub(super) fn all_reduce<T: Element>(&self, rank: usize, values: &mut [T], reduce: ReduceOp) -> Result<(), Error> {
         if self.n_ranks == 1 {
             return self.dead().map_or(Ok(()), Err);

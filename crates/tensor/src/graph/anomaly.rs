@@ -97,9 +97,8 @@ impl Watch {
 }
 
 impl Graph {
-    /// From now on, checks the result of each operation, in the backward pass each gradient, and operands that come from outside
-    /// the graph. The first value that is not finite is recorded on the device; [`first_anomaly`](Self::first_anomaly) names its
-    /// operation.
+    /// From now on, checks the result of each operation, in the backward pass each gradient, and operands from outside the graph.
+    /// The first value that is not finite is recorded on the device; [`first_anomaly`](Self::first_anomaly) names its operation.
     ///
     /// This is for debugging, not for training: every value is read once more.
     ///

@@ -21,8 +21,7 @@ use crate::graph::stored::push;
 /// destinations of the gradients of its inputs.
 ///
 /// A gradient has the dtype of the tensor it belongs to; that of a parameter has the dtype of the buffer it is written to. A cast
-/// copy made by autocast has no separate gradient: a gradient given to it is written for the original tensor, in the original's
-/// dtype.
+/// copy made by autocast has no separate gradient: one given to it is written for the original tensor, in its dtype.
 pub struct Backward<'a> {
     program: &'a mut Program,
     nodes: &'a [Node],
@@ -144,8 +143,7 @@ impl Backward<'_> {
         self.nodes[self.input_id(i)].wants_grad
     }
 
-    /// Records `kernel` with the gradient of input `i` as its last argument, and adds that to the gradient that has reached the
-    /// input before.
+    /// Records `kernel` with the gradient of input `i` as its last argument, and adds it to what has reached the input before.
     ///
     /// # Errors
     /// As [`push`](Self::push).

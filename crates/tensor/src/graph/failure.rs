@@ -72,8 +72,7 @@ impl Graph {
         self.inner().first_error.get().map_or(Ok(()), Err)
     }
 
-    /// Keeps `error` as the graph's error, unless there is already one. For functions that record operations and refuse their
-    /// arguments.
+    /// Keeps `error` as the graph's error, unless there is one. For functions that record operations and refuse their arguments.
     #[track_caller]
     pub fn fail(&self, error: impl Into<Error>) {
         let error = self.placed(error.into());
@@ -99,8 +98,7 @@ impl Graph {
         }
     }
 
-    /// Records custom kernels: `f` gets the program. An error that it returns is [kept](Self::fail). After an error `f` is not
-    /// called.
+    /// Records custom kernels: `f` gets the program. Its error is [kept](Self::fail). After an error `f` is not called.
     ///
     /// # Examples
     /// ```
@@ -124,8 +122,7 @@ impl Graph {
         }
     }
 
-    /// Records a custom kernel over slices of the graph's program, in the variant for their dtypes. An error is
-    /// [kept](Self::fail).
+    /// Records a custom kernel over slices of the graph's program, in the form for their dtypes. An error is [kept](Self::fail).
     #[track_caller]
     pub fn push(&self, kernel: impl Kernel, args: &[Slice]) {
         self.record(|program| stored::push(program, kernel, args));
@@ -158,8 +155,7 @@ impl Graph {
 }
 
 impl Tensor {
-    /// Whether the operation that made this tensor was refused, or one that it depends on. [`Graph::check`] returns the first
-    /// error.
+    /// Whether the operation that made this tensor or one before it was refused. [`Graph::check`] returns the first error.
     pub fn is_failed(&self) -> bool {
         self.graph().inner().nodes[self.id()].is_failed
     }

@@ -19,9 +19,8 @@ pub(crate) struct Node {
     pub(crate) inputs: Vec<usize>,
     /// How many of the inputs, from the first, are [operands](crate::Signature::n_operands).
     pub(crate) n_operands: usize,
-    /// The tensor of which this one is a cast copy made by autocast. A copy has no separate gradient: gradients given to it are
-    /// written for the original, in the original's dtype. So products write the gradient of an f32 parameter in f32, without a
-    /// cast after them.
+    /// The tensor of which this one is a cast copy made by autocast. A copy has no separate gradient: one given to it is written
+    /// for the original, in its dtype. So products write the gradient of an f32 parameter in f32, without a cast after them.
     pub(crate) rounded: Option<usize>,
     pub(crate) is_parameter: bool,
     /// Whether the operation that made it was refused, or one that it depends on.

@@ -16,9 +16,8 @@ use crate::place;
 
 /// An operation on tensors: what it computes, and how gradients pass through it.
 ///
-/// [`Graph::apply`] records one. Every operation of this crate uses only this trait, so operations in other crates can do the
-/// same. An operation contains only its options, and derives its sizes from the shapes of its inputs. The trait is
-/// dyn-compatible.
+/// [`Graph::apply`] records one. Every operation of this crate uses only this trait, so those in other crates can do the same. An
+/// operation contains only its options, and derives its sizes from the shapes of its inputs. The trait is dyn-compatible.
 ///
 /// # Examples
 /// `y = x²`, from two existing kernels:
@@ -78,8 +77,7 @@ pub trait Operation: fmt::Debug + 'static {
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error>;
 
     /// The shape of the failed tensor that is returned if [`output_shape`](Self::output_shape) returns an error. The caller may
-    /// still read the lengths of its dimensions, so it should have as many as the result would have. By default the shape of the
-    /// first input.
+    /// still read the lengths of its dimensions, so it should have as many as the result. By default that of the first input.
     fn refused_shape(&self, inputs: &[&Tensor]) -> Vec<usize> {
         inputs.first().map_or(Vec::new(), |input| input.shape().to_vec())
     }
@@ -157,8 +155,7 @@ pub enum AutocastRule {
     Promote,
 }
 
-/// An operation while its forward kernels are recorded: its inputs after autocast, its output, and the buffers it keeps for the
-/// backward pass.
+/// An operation while its forward kernels are recorded: inputs after autocast, output, and what it keeps for the backward pass.
 pub struct Forward<'a> {
     graph: &'a Graph,
     name: &'static str,
@@ -265,8 +262,7 @@ impl Graph {
     /// Records `operation` over `inputs`: casts them as [`autocast`](Self::autocast) requires, records the forward kernels and,
     /// if the graph keeps a tape and an input needs a gradient, keeps the operation for [`backward`](Self::backward).
     ///
-    /// If the operation is refused, or an input is [failed](Tensor::is_failed), no kernel is recorded and the result is a failed
-    /// tensor.
+    /// If the operation is refused, or an input is [failed](Tensor::is_failed), nothing is recorded and the result is failed too.
     ///
     /// # Errors
     /// [`Error::ForeignTensor`] if an input belongs to another graph; those of [`Operation::output_shape`] and

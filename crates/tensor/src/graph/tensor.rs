@@ -63,8 +63,7 @@ impl Tensor {
         self.slice
     }
 
-    /// How many operations that read it have been recorded so far, so that a caller can check whether a function used a tensor
-    /// that it was given.
+    /// How many operations that read it have been recorded so far, which says whether a function used a tensor that it was given.
     pub fn n_readers(&self) -> usize {
         self.graph.inner().nodes[self.id].n_uses
     }

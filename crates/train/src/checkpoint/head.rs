@@ -14,7 +14,7 @@ use crate::error::Error;
 /// The bytes before the values of tensors, parsed.
 #[derive(Debug)]
 pub(crate) struct Head {
-    bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     header: Metadata,
 }
 
@@ -48,10 +48,6 @@ impl Head {
         let header: Metadata =
             serde_json::from_slice(&bytes[LENGTH_BYTES..]).map_err(|error| damaged(format!("invalid header: {error}")))?;
         Ok(Self { bytes: bytes.to_vec(), header })
-    }
-
-    pub(crate) fn as_bytes(&self) -> &[u8] {
-        &self.bytes
     }
 
     /// The tensors, in alphabetical order, with their places among the bytes that follow.

@@ -21,8 +21,7 @@ pub(crate) type ReadFile<'f> = dyn FnMut(usize, &Path) -> Result<io::Result<Vec<
 /// `NAME.safetensors.index.json`, in the folder of the files that it lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Index {
-    /// Part of the files' names, one more for each checkpoint: the files of the previous checkpoint stay until this index is in
-    /// place.
+    /// Part of the files' names, one more for each checkpoint: those of the previous one stay until this index is in place.
     pub(crate) generation: u64,
     /// The file of each tensor.
     pub(crate) tensors: BTreeMap<String, String>,

@@ -27,8 +27,7 @@ impl Checkpoint {
     /// The same with the weights of convolutions as brisk has them. The layout of a file that brisk wrote is known.
     ///
     /// # Errors
-    /// [`Error::CheckpointEntry`] for a file of another program, if `foreign_is_oihw` is false and it has weights of
-    /// convolutions.
+    /// [`Error::CheckpointEntry`] for a file of another program, with weights of convolutions, unless `foreign_is_oihw`.
     pub(crate) fn in_ohwi(self, foreign_is_oihw: bool) -> Result<Self, Error> {
         let is_oihw = match (self.metadata.get(KEY).map(String::as_str), self.format_version) {
             (Some(OIHW), _) => true,

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use brisk_loader::HugePages;
 use bytemuck::Pod;
 
-/// Values whose clones share memory, so that checkpoints of the same moment keep their common values only once. It dereferences
-/// to `[T]`.
+/// Values whose clones share memory, so that checkpoints of one moment keep common values once. It dereferences to `[T]`.
 ///
 /// # Examples
 /// ```

@@ -60,8 +60,7 @@ impl HostStep for NormOfAll {
         let mut mine = [0.0_f32];
         args.read(0, 0, &mut mine)?;
         let (norms, _) = self.0.all_gather(mine.to_vec(), vec![0.0; self.0.world_size()]).wait()?;
-        // Squares of f32 do not overflow in f64. They are added in the order of ranks, so the result is bit-identical on all
-        // replicas.
+        // Squares of f32 do not overflow in f64. They are added in the order of ranks, so all replicas have the same bits.
         let norm = norms.iter().map(|&norm| f64::from(norm).powi(2)).sum::<f64>().sqrt();
         Ok(args.write(0, 0, &[norm as f32])?)
     }

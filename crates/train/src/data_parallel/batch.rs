@@ -10,8 +10,7 @@ use crate::standardisation::Standardisation;
 /// A replica's part of a batch, as it is recorded.
 #[derive(Debug)]
 pub(crate) struct PartOfBatch {
-    /// Its rows, weighted so that the losses of all parts, [reduced](DataParallel::reduction) and added up, are the mean over the
-    /// batch.
+    /// Its rows, weighted so that the [reduced](DataParallel::reduction) losses of all parts add up to the mean over the batch.
     pub(crate) batch: BatchTensors,
     /// How much each of its rows counts, 0 for padding.
     pub(crate) counts: Tensor,
@@ -20,8 +19,7 @@ pub(crate) struct PartOfBatch {
 }
 
 impl DataParallel {
-    /// Checks that each replica has at least one row of a batch of a feed; and that it reads the part of this replica, if it
-    /// reads only a part.
+    /// Checks that each replica has at least one row of a batch of a feed; and, if it reads a part, that it is this replica's.
     pub(crate) fn check_feed(&self, feed: &Feed<'_>) -> Result<(), Error> {
         check_batch(feed.batch_rows(), self.world_size())?;
         let mine = [self.rank(), self.world_size()];
@@ -71,8 +69,7 @@ impl DataParallel {
         Ok(PartOfBatch { batch: BatchTensors { weights: counts.clone(), ..batch }, counts, weight })
     }
 
-    /// The values of all rows in their order, given those of this replica's part of each of `n_batches` batches: `row_len` values
-    /// a row.
+    /// The values of all rows in their order, given those of this replica's parts of `n_batches` batches: `row_len` values a row.
     pub(crate) fn gather_rows(
         &self,
         mut mine: Vec<f32>,

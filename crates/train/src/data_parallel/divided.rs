@@ -131,7 +131,7 @@ impl DataParallel {
             let n_sent = piece_len * self.world_size();
             let exchange = Arc::new(Exchange {
                 links: self.links(communication),
-                operation: Operation::ReduceScatter(reduce, Conversion::new(self.wire(), elements.clone(), n_sent)),
+                operation: Operation::ReduceScatter(reduce, Conversion::new(self.config.wire, elements.clone(), n_sent)),
                 n_read: if written.is_empty() { 0 } else { elements.len() },
                 n_sent,
                 n_kept: own.len(),

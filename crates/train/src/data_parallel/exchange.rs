@@ -1,5 +1,4 @@
-//! A collective operation as two steps of a program: it is started when its input is ready, and awaited where its result is
-//! needed.
+//! A collective operation as two steps of a program: started when its input is ready, and awaited where its result is needed.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -57,8 +56,7 @@ pub(crate) struct Exchange {
     pub(crate) n_sent: usize,
     /// Elements of the result that count.
     pub(crate) n_kept: usize,
-    /// Elements that are sent as 0, since no kernel writes them: the gaps between parameters, and parameters that the loss does
-    /// not depend on.
+    /// Elements that no kernel writes, sent as 0: gaps between parameters, and parameters that the loss does not depend on.
     pub(crate) unwritten: Vec<Range<usize>>,
     /// A request to stop that is sent after the values.
     pub(crate) stop: Option<Arc<Stop>>,

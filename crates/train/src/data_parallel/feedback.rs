@@ -1,5 +1,4 @@
-//! Gradients that are sent in 16 bits: the rounding errors of one step are added to the gradients of the next, and are in
-//! checkpoints.
+//! Gradients that are sent in 16 bits: rounding errors are added to the gradients of the next step, and are in checkpoints.
 
 use std::any::Any;
 use std::ops::Range;
@@ -47,14 +46,13 @@ impl Conversion {
 }
 
 impl DataParallel {
-    /// Adds the rounding errors of each replica, for `len` gradients; or those of this one, if each writes a file. All replicas
-    /// call it.
+    /// Adds the rounding errors for `len` gradients: each replica's, or this one's if each writes a file. All replicas call it.
     pub(crate) fn insert_feedback(&self, checkpoint: &mut Checkpoint, graph: &Graph, len: usize) -> Result<(), Error> {
         let conversions = Conversion::all_of(graph);
         if conversions.is_empty() {
             return Ok(());
         }
-        let ranks = match self.files() {
+        let ranks = match self.config.files {
             CheckpointFiles::OneAReplica => self.rank()..self.rank() + 1,
             CheckpointFiles::One if self.rank() == 0 => 0..self.world_size(),
             CheckpointFiles::One => 0..0,
@@ -63,7 +61,7 @@ impl DataParallel {
         for conversion in conversions {
             let elements = conversion.elements();
             let mine = conversion.with(|compressed| compressed.errors()[..elements.len()].to_vec());
-            let found = if self.files() == CheckpointFiles::One { self.all_gather(mine)? } else { mine };
+            let found = if self.config.files == CheckpointFiles::One { self.all_gather(mine)? } else { mine };
             for (errors, found) in errors.iter_mut().zip(found.chunks_exact(elements.len())) {
                 errors[elements.clone()].copy_from_slice(found);
             }
@@ -71,9 +69,8 @@ impl DataParallel {
         ranks.zip(errors).try_for_each(|(rank, errors)| checkpoint.insert(errors_name(rank), &[len], errors))
     }
 
-    /// Sets the rounding errors to those of a checkpoint, or to 0. What counts is their sum over all replicas. If fewer replicas
-    /// wrote the checkpoint, the others start with errors of 0; if more did, replica `r` of `n` has the sum of those of ranks
-    /// `r`, `r + n`, …
+    /// Sets the rounding errors to those of a checkpoint, or to 0. Only their sum counts. If fewer replicas wrote the checkpoint,
+    /// the others start with errors of 0; if more did, replica `r` of `n` has the sum of those of ranks `r`, `r + n`, …
     pub(crate) fn restore_feedback(&self, from: Option<&Checkpoint>, graph: &Graph, len: usize) -> Result<(), Error> {
         let conversions = Conversion::all_of(graph);
         if conversions.is_empty() {

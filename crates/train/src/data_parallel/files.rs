@@ -32,14 +32,9 @@ pub enum CheckpointFiles {
 }
 
 impl DataParallel {
-    /// How many files are written per checkpoint.
-    pub(crate) fn files(&self) -> CheckpointFiles {
-        self.config.files
-    }
-
     /// Whether this replica writes the tensors of a bucket.
     pub(crate) fn writes(&self, bucket: usize) -> bool {
-        match self.files() {
+        match self.config.files {
             CheckpointFiles::One => self.rank() == 0,
             CheckpointFiles::OneAReplica => bucket % self.world_size() == self.rank(),
         }
@@ -86,7 +81,7 @@ impl DataParallel {
 
     /// The path that replica 0 writes to, on every replica that takes part in writing.
     pub(crate) fn path_for_all(&self, path: Option<PathBuf>, params: &Parameters) -> Result<Option<PathBuf>, Error> {
-        if params.division().is_none() && self.files() == CheckpointFiles::One && self.wire() == Wire::F32 {
+        if params.division().is_none() && self.config.files == CheckpointFiles::One && self.config.wire == Wire::F32 {
             return Ok(path);
         }
         let path = path.map(|path| utf8(&path).map(str::to_owned)).transpose()?;
@@ -97,7 +92,7 @@ impl DataParallel {
     /// Writes each replica's part of a checkpoint, and returns the file of this replica if each of them has one. Replica 0 gives
     /// a generation that the files' is to be greater than. All replicas call it.
     pub(crate) fn save(&self, mine: &Checkpoint, path: &Path, newest: u64) -> Result<Option<PathBuf>, Error> {
-        if self.files() == CheckpointFiles::One {
+        if self.config.files == CheckpointFiles::One {
             if self.rank() == 0 {
                 mine.save(path)?;
                 Index::remove(path);

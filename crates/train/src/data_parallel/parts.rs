@@ -57,7 +57,7 @@ impl DataParallel {
         let bytes = self.read_by(reader, path, read_head)?.map_err(failed)?;
         let (len_bytes, bytes) = bytes.split_first_chunk().expect("the length comes first");
         let head = Head::parse(bytes, u64::from_le_bytes(*len_bytes), path)?;
-        heads.write_all(head.as_bytes()).map_err(failed)?;
+        heads.write_all(&head.bytes).map_err(failed)?;
 
         // What all replicas need is laid end to end, and cut into a share for each.
         let tensors = head.tensors();
@@ -68,7 +68,7 @@ impl DataParallel {
         let n_common = common.iter().map(Range::len).sum();
         let share = within(&common, self.part_of(n_common));
 
-        let start = head.as_bytes().len();
+        let start = head.bytes.len();
         let read = |ranges: &[Bytes]| source.read_ranges(path, start, ranges);
         let mine = read(&own).and_then(|own| Ok((own, read(&share)?)));
         let (mine, share_of_common) = self.all_read(path, mine)?;

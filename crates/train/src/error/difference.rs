@@ -15,8 +15,7 @@ pub enum ResumeMismatch {
     /// The checkpoint has no format version: an earlier version of brisk wrote it, or another program. It has no checksum and
     /// does not say what it was trained on.
     Format,
-    /// The training or validation rows are different, by their [`RowDigest`](crate::RowDigest), or their columns are standardised
-    /// differently.
+    /// The training or validation rows differ, by [`RowDigest`](crate::RowDigest), or their columns are standardised differently.
     Rows,
     /// The precision of the products is different.
     Precision,

@@ -18,8 +18,7 @@ pub(crate) trait Chunks: fmt::Debug {
 
 /// The same while its threads run.
 pub(crate) trait OpenChunks {
-    /// Calls `f` with the number of each chunk of the epoch, from chunk `from` on, and the chunk, filled up with zeros if it is
-    /// the last.
+    /// Calls `f` with the number of each chunk of the epoch, from chunk `from` on, and the chunk, the last filled up with zeros.
     fn each_chunk(&mut self, epoch: u32, from: usize, f: EachChunk<'_>) -> Result<(), Error>;
 }
 

@@ -10,14 +10,12 @@ use crate::error::Error;
 pub struct FeedConfig {
     /// Resident, streamed, or whichever fits.
     pub choice: FeedChoice,
-    /// Bytes of the device that rows may take. `None` uses the amount of free memory where it is known: on a device whose memory
-    /// is the host's.
+    /// Bytes of the device that rows may take. `None` is what is free, where that is known: on devices with the host's memory.
     pub budget_bytes: Option<usize>,
     /// Bytes of a chunk of a streamed feed, which is rounded to whole batches, at least one. The device holds one chunk, the host
     /// [`Ahead::depth`] and two more, and for a GPU two in staging memory.
     pub chunk_bytes: usize,
-    /// How many chunks in advance, and by how many threads, the host gathers the chunks of a streamed feed. Neither changes any
-    /// batch.
+    /// How far ahead, and by how many threads, the host gathers the chunks of a streamed feed. Neither changes a batch.
     pub ahead: Ahead,
     /// In which order the training rows come; `None` shuffles all of them by the run's seed. If a source that [reads
     /// blocks](brisk_loader::Layout::reads_blocks), such as a table on a server, is streamed, a [`Trainer`](crate::Trainer)

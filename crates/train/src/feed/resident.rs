@@ -11,8 +11,7 @@ use crate::standardisation::Standardisation;
 
 /// A table that is resident on the device: the recorded step gathers its batches from it, and the host sends nothing.
 ///
-/// A table larger than one binding of the device ([`Device::max_binding_bytes`]) is held in several buffers; features of type
-/// `u8` stay bytes.
+/// A table larger than a binding of the device ([`Device::max_binding_bytes`]) is in several buffers; `u8` features stay bytes.
 #[derive(Debug, Clone)]
 pub struct ResidentRows {
     pub(crate) table: DeviceTable,

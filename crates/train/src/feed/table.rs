@@ -18,8 +18,7 @@ use crate::task::{LabelledRows, Task, record_loss};
 pub(crate) struct DeviceTable {
     features: Windows,
     labels: Windows,
-    /// Leaves labels unchanged when they are gathered: a mean of 0 and a factor of 1 for each column of numbers, unless there is
-    /// one.
+    /// Leaves labels unchanged when they are gathered: a mean of 0 and a factor of 1 for each of several columns of numbers.
     label_scale: Option<[Persistent; 2]>,
     categories: Option<Windows>,
     weights: Option<Windows>,
@@ -209,7 +208,7 @@ impl DeviceTable {
 
     /// Records the weight of each row of the batch.
     pub(crate) fn record_weights(&self, graph: &Graph, scale: &Standardisation, state: &Persistent, batch_rows: usize) -> Tensor {
-        let [_, _, zero, one] = scale.buffers();
+        let [_, _, zero, one] = &scale.buffers;
         let batch = graph.batch(self.order_of_all.as_ref().unwrap_or(&self.order), state, batch_rows);
         match self.batch_weights.as_ref().or(self.weights.as_ref()) {
             Some(weights) => batch.weights.multiply(&graph.gather(&batch, weights, zero, one).reshape(&[batch_rows])),
@@ -227,7 +226,7 @@ impl DeviceTable {
         augment: Option<&dyn Augment>,
     ) -> BatchTensors {
         let n = part.len();
-        let [mean, inv_std, zero, one] = scale.buffers();
+        let [mean, inv_std, zero, one] = &scale.buffers;
         let batch = graph.batch_part(&self.order, state, part);
         let batch = self.ids.as_ref().map_or_else(|| batch.clone(), |ids| batch.of_part(ids));
         let column = |table: &Windows| graph.gather(&batch, table, zero, one).reshape(&[n]);
@@ -300,8 +299,7 @@ impl BatchTensors {
         self.loss(task, &self.outputs(module, params, task), reduction)
     }
 
-    /// The rows as a task's loss takes them, without partners. A loss of your own can [reduce](LabelledRows::reduce) those of its
-    /// rows by them.
+    /// The rows as a task's loss takes them, without partners. Your loss can [reduce](LabelledRows::reduce) those of rows.
     pub fn labelled(&self, reduction: Reduction) -> LabelledRows {
         LabelledRows {
             x: self.x.clone(),

@@ -4,8 +4,7 @@ use bytemuck::Pod;
 
 use super::Features;
 
-/// The type of a feature that is gathered on a device: `f32`, or `u8`, which stays a byte there and becomes 0 to 255 when it is
-/// gathered.
+/// The type of a feature that a device gathers: `f32`, or `u8`, which stays a byte there and becomes 0 to 255 when gathered.
 ///
 /// Sealed: these are the types that the kernel reads.
 pub trait FeedElement: Feature + Pod + Into<f32> + Sealed {

@@ -63,8 +63,7 @@ impl RunFolder {
         found.into_iter().map(|(_, path)| path).collect()
     }
 
-    /// The checkpoints of the [best models](crate::TrainerConfig::keep_best), by epoch and batch; `best.safetensors` is not among
-    /// them.
+    /// The checkpoints of the [best models](crate::TrainerConfig::keep_best), by epoch and batch, without `best.safetensors`.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -146,8 +145,7 @@ pub(super) fn position_in(source: Source<'_>, path: &Path) -> Result<Option<(usi
     Checkpoint::strings_in(source, path)?.map(|strings| position(&strings)).transpose()
 }
 
-/// The epoch in a name such as `7-valid_auc-0.93` or `7-batch-120-valid_auc-0.93`, and the batch; a batch sorts before the end of
-/// its epoch.
+/// The epoch in a name such as `7-valid_auc-0.93` or `7-batch-120-valid_auc-0.93`, and the batch, before its epoch's end.
 fn epoch_and_batch(name: &str) -> Option<(usize, usize)> {
     let (epoch, rest) = name.split_once('-')?;
     let batch = rest.strip_prefix("batch-").and_then(|rest| rest.split('-').next()?.parse().ok());

@@ -18,8 +18,7 @@ pub(crate) struct RunLock {
 }
 
 impl RunLock {
-    /// Takes the lock of the run in `folder`. Waits briefly, since a process that was just killed may hold it for a moment
-    /// longer.
+    /// Takes the lock of the run in `folder`. Waits briefly, since a killed process may hold it for a moment longer.
     pub(crate) fn take(folder: &Path) -> Result<Self, Error> {
         const PATIENCE: Duration = Duration::from_secs(2);
         let since = Instant::now();
@@ -63,8 +62,7 @@ impl RunLock {
 
 impl Drop for RunLock {
     fn drop(&mut self) {
-        // On Unix the file is removed while the lock is held, so that no other run's file is removed; on other systems it stays,
-        // unlocked.
+        // On Unix the file is removed while the lock is held, so that it is no other run's; on other systems it stays, unlocked.
         if cfg!(unix) && self.is_locked && is_still_at(&self.file, &self.path).unwrap_or(false) {
             let _ = fs::remove_file(&self.path);
         }

@@ -3,8 +3,7 @@ use std::str::FromStr;
 
 /// The position of a run: a number of finished epochs, and of batches of the next one. The earlier of two is the smaller.
 ///
-/// Its [`Display`](fmt::Display) form is used in checkpoints, `3` after three epochs and `3+40` forty batches later, and parses
-/// back.
+/// Its [`Display`](fmt::Display) form is used in checkpoints, `3` after three epochs, `3+40` forty batches later, and parses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
     pub(crate) n_epochs: usize,

@@ -32,8 +32,7 @@ struct Recording<'r> {
 
 impl RecordedStep {
     /// Records the step over the batches of `feed`, within the limit of the settings. `loss` receives the batch, how losses of
-    /// rows are reduced, and the parameters: those that are trained, then the frozen ones. With replicas, one set of parameters
-    /// is trained.
+    /// rows are reduced, and the parameters: those that are trained, then the frozen ones. Replicas train one set.
     #[track_caller]
     pub(crate) fn record(
         feed: &Feed<'_>,
@@ -84,8 +83,7 @@ impl<'r> Recording<'r> {
         let n_batches = config.train_batches(feed.n_batches())?;
         let graph = Graph::training("train");
         graph.seed(config.seed);
-        // The batch, and the random numbers, are those of the first optimizer's state; the others may skip steps that it does
-        // not.
+        // The batch, and the random numbers, are those of the first optimizer's state; others may skip more steps.
         let first = StepInputs::new(&graph, n_batches);
         let others = (1..n_trained).map(|_| StepInputs { state: Graph::state_buffer(), ..StepInputs::new(&graph, n_batches) });
         let inputs = std::iter::once(first).chain(others).collect();

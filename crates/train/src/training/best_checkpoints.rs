@@ -29,12 +29,12 @@ impl Training<'_> {
         let at = fit.run.position();
         let mut ranked = fit.run.kept.clone();
         ranked.push((at, value));
-        let left_out = left_out(&mut ranked, self.config.keep_best, self.validation.direction());
+        let left_out = left_out(&mut ranked, self.config.keep_best, self.validation.direction);
         if left_out.iter().any(|&(left_out, _)| left_out == at) {
             return Ok(());
         }
         fit.run.kept = ranked;
-        let watched = self.validation.watched();
+        let watched = &self.validation.watched;
         let named = |folder: &RunFolder, (at, value): (Position, f64)| match at.batch() {
             None => folder.best_of(at.epoch(), watched, value),
             Some(batch) => folder.best_within(at.epoch(), batch, watched, value),
@@ -58,8 +58,7 @@ fn left_out(ranked: &mut Vec<(Position, f64)>, n: usize, direction: Direction) -
     ranked.split_off(n.min(n_numbers))
 }
 
-/// Removes the files of a checkpoint. A checkpoint that no longer exists, for example because a resumed run repeats this, is not
-/// an error.
+/// Removes the files of a checkpoint. One that no longer exists, as when a resumed run repeats this, is not an error.
 pub(super) fn remove(path: &Path) -> Result<(), Error> {
     let parts = files_of(path).into_iter().map(|(_, file)| file);
     for file in parts.chain([Index::path_of(path), path.to_owned()]).filter(|file| file.exists()) {

@@ -20,8 +20,7 @@ use crate::warning::Warning;
 pub(super) enum When {
     WithinEpoch,
     EndOfEpoch,
-    /// A limit on the number of steps or the time ends the run here. A run that resumes without the limit ignores this
-    /// validation.
+    /// A limit on the number of steps or the time ends the run here. A resumed run without it ignores this validation.
     Limit,
 }
 
@@ -30,7 +29,7 @@ impl Training<'_> {
     /// Returns the reason to end the run, if there is one.
     pub(super) fn check(&self, fit: &mut Fit, when: When, losses: &EpochLosses) -> Result<Option<Ended>, Error> {
         let (measured, flow) = self.validate(fit, when, losses)?;
-        let value = measured.get(self.validation.watched()).unwrap_or(f64::NAN);
+        let value = measured.get(&self.validation.watched).unwrap_or(f64::NAN);
         self.record(fit, when, measured)?;
         let run = &mut fit.run;
         let stop = run.early_stopping.check(value).filter(|_| self.config.early_stopping.is_some()).map(Ended::Early);
@@ -89,13 +88,13 @@ impl Training<'_> {
             self.warn(fit, Warning::NonFiniteValidLoss { epoch: metrics.epoch, batch: metrics.batch, loss: valid_loss });
         }
         let Fit { run, outputs, .. } = fit;
-        let value = metrics.get(self.validation.watched()).unwrap_or(f64::NAN);
+        let value = metrics.get(&self.validation.watched).unwrap_or(f64::NAN);
         (run.last_value, run.is_validated) = (Some(value).filter(|value| !value.is_nan()), true);
         let view = self.view_at(metrics.epoch, run.n_steps);
         let end = ValidationEnd {
             metrics: &metrics,
             outputs: &scores,
-            labels: self.validation.labels(),
+            labels: &self.validation.labels,
             is_best: run.is_best(value),
             is_within_epoch: when == When::WithinEpoch,
             is_at_limit: when == When::Limit,
@@ -129,7 +128,7 @@ impl Training<'_> {
         best.write(&self.evaluated, &self.device)?;
         let Evaluation { outputs: scores, .. } = self.scorer.evaluate(valid)?;
         let asking = outputs.callbacks.iter_mut().filter(|callback| callback.needs_best_outputs());
-        asking.into_iter().try_for_each(|callback| callback.on_best_outputs(&view, &scores, self.validation.labels()))
+        asking.into_iter().try_for_each(|callback| callback.on_best_outputs(&view, &scores, &self.validation.labels))
     }
 
     /// Shows metrics, and adds them to the log and the history.

@@ -28,8 +28,7 @@ pub(super) struct Computation {
     pub(super) value: String,
 }
 
-/// Rows of a batch, and of the table they are gathered from. The same for all runs, so that the size of a batch is compared as a
-/// setting.
+/// Rows of a batch, and of the table they are gathered from. The same for all runs: the size of a batch is a setting.
 pub(super) const ROWS: usize = 64;
 
 const EVALUATION: &str = "computed_evaluation";

@@ -27,7 +27,7 @@ const STORE: &str = "store of checkpoints";
 impl Training<'_> {
     /// Starts to copy checkpoints, if there is a store.
     pub(super) fn start_copies(&self, outputs: &Outputs) -> Result<(), Error> {
-        let is_joint = !self.replicas.is_single() && self.replicas.files() == CheckpointFiles::OneAReplica;
+        let is_joint = !self.replicas.is_single() && self.replicas.config.files == CheckpointFiles::OneAReplica;
         if is_joint {
             let name = outputs.store.as_ref().map_or_else(|| "none".to_owned(), |store| store.name_of(""));
             self.replicas.agree(vec![(STORE.to_owned(), name)])?;
@@ -71,7 +71,7 @@ impl Training<'_> {
     /// Where checkpoints are submitted that have been written.
     pub(super) fn copy_queue(&self) -> Option<CopyQueue> {
         match &*self.copies.borrow() {
-            Some(RunCopies::Beside(copies)) => Some(copies.queue().clone()),
+            Some(RunCopies::Beside(copies)) => Some(copies.queue.clone()),
             _ => None,
         }
     }

@@ -57,7 +57,7 @@ enum Task {
 /// The thread, and what it is to do. Dropping this waits until all of it is done or has failed.
 #[derive(Debug)]
 pub(super) struct Copies {
-    queue: CopyQueue,
+    pub(super) queue: CopyQueue,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -74,10 +74,6 @@ impl Copies {
             }
         })?;
         Ok(Self { queue, thread: Some(thread) })
-    }
-
-    pub(super) fn queue(&self) -> &CopyQueue {
-        &self.queue
     }
 
     /// What has failed and was not told before. An object is told of again once it has been copied in between.
@@ -122,8 +118,7 @@ impl Drop for EndOfThread<'_> {
 }
 
 impl CopyQueue {
-    /// Adds a checkpoint that is on disk, and those that it replaces, which still are. What has failed before is tried again
-    /// first.
+    /// Adds a checkpoint that is on disk, and those that it replaces, which still are. What failed before is tried first.
     pub(super) fn add(&self, checkpoint: &Path, replaced: &[PathBuf]) {
         let mut state = self.0.lock();
         let again = std::mem::take(&mut state.failed).into_iter().map(|(task, _)| task);

@@ -1,7 +1,6 @@
 //! How many batches are submitted together, and what follows them.
 
-/// What interrupts an epoch next, each as the number of batches that are done then: more than are done now, and `usize::MAX` for
-/// never.
+/// What interrupts an epoch next, as the number of batches done then: more than are done now, and `usize::MAX` for never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Next {
     pub(super) checkpoint: usize,

@@ -249,7 +249,7 @@ impl Training<'_> {
             n_epochs: run.n_epochs,
             best_epoch: 0,
             best_batch: 0,
-            watched: self.validation.watched().to_owned(),
+            watched: self.validation.watched.clone(),
             best_value: f64::NAN,
             history: Vec::new(),
             ended,
@@ -283,7 +283,7 @@ impl Training<'_> {
 
     /// Early stopping before the first check; if the settings have none, it only keeps the best value.
     pub(super) fn early_stopping(&self) -> EarlyStopping {
-        let settings = self.config.early_stopping.clone().unwrap_or_default().of_metric(self.validation.direction());
+        let settings = self.config.early_stopping.clone().unwrap_or_default().of_metric(self.validation.direction);
         EarlyStopping { state: EarlyStoppingState::default(), ..settings }
     }
 

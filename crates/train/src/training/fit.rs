@@ -27,8 +27,7 @@ pub struct Outputs<'a> {
     /// Where checkpoints are copied to, once they are in the folder, with the log and the settings; nowhere if `None`. With
     /// replicas, all of them have it.
     pub store: Option<Arc<dyn CheckpointStore>>,
-    /// The settings, for the folder's `config.json`: written once the run has started, or the checkpoint to resume from has been
-    /// accepted.
+    /// The settings, for the folder's `config.json`: written once the run has started, or its checkpoint has been accepted.
     pub config: Option<Value>,
     /// Ends the run after its current steps.
     pub stop: StopFlag,

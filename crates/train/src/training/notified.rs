@@ -20,7 +20,7 @@ pub(super) struct Notified<'r> {
     at: Instant,
     /// The loss and the gradient norm of the last batch.
     last: (f32, Option<f32>),
-    is_failed: bool,
+    pub(super) is_failed: bool,
 }
 
 impl<'r> Notified<'r> {
@@ -33,16 +33,10 @@ impl<'r> Notified<'r> {
     pub(super) fn is_due(&self) -> bool {
         self.at.elapsed() >= TIME_OF_CALLS
     }
-
-    /// Whether a callback failed, so that some of them were not told of the last batches.
-    pub(super) fn is_failed(&self) -> bool {
-        self.is_failed
-    }
 }
 
 impl Training<'_> {
-    /// Tells the callbacks of the batches before `n_done` that they have not been told of, and checks that their losses are
-    /// finite.
+    /// Notifies callbacks of further batches before `n_done`, and checks that their losses are finite.
     ///
     /// # Errors
     /// [`Error::NonFiniteLoss`]; those of the callbacks.

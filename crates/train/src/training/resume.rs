@@ -113,7 +113,7 @@ impl Training<'_> {
         if !refused.is_empty() {
             return Err(Error::ResumeMismatch { checkpoint: checkpoint.name(), differences: refused });
         }
-        let mut run = RunState::of(checkpoint, self.early_stopping(), self.validation.watched(), self.params)?;
+        let mut run = RunState::of(checkpoint, self.early_stopping(), &self.validation.watched, self.params)?;
         let settings = self.differing_settings(checkpoint);
         if self.differing(checkpoint).iter().any(|(recorded, _)| recorded.moves_batches)
             || settings.iter().any(|found| is_one_of(MOVES_BATCHES, &found.what))
@@ -256,7 +256,7 @@ impl Training<'_> {
             order => order.to_string(),
         };
         let n_valid = self.valid_rows().n_rows().to_string();
-        let wire = described_wire(self.replicas.wire());
+        let wire = described_wire(self.replicas.config.wire);
         let recorded = |key, what, mismatch, value, moves_batches| Recorded { key, what, mismatch, value, moves_batches };
         let mut all = vec![
             recorded("train_rows", "training rows", Rows, train, true),
@@ -264,8 +264,8 @@ impl Training<'_> {
             recorded("order", "order of rows", Settings, order, true),
             recorded("n_batches", "batches per epoch", Settings, self.n_batches.to_string(), true),
             recorded(WIRE, "type in which gradients are sent", Settings, wire, false),
-            recorded(WATCHED, "watched metric", Settings, self.validation.watched().to_owned(), false),
-            recorded(DEFINITION, "definition of the watched metric", Settings, self.validation.definition().to_owned(), false),
+            recorded(WATCHED, "watched metric", Settings, self.validation.watched.clone(), false),
+            recorded(DEFINITION, "definition of the watched metric", Settings, self.validation.definition.clone(), false),
             recorded("n_valid_rows", "number of validation rows", Settings, n_valid, false),
         ];
         if config.schedule.depends_on_length() && !config.extend {

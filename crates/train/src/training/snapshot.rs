@@ -36,8 +36,7 @@ impl SnapshotMemory {
 }
 
 impl Training<'_> {
-    /// Starts a snapshot, once all earlier checkpoints are on disk, so that the host has memory for at most one checkpoint and
-    /// the best model.
+    /// Starts a snapshot, once all earlier checkpoints are on disk, so that the host keeps at most one and the best model.
     ///
     /// # Errors
     /// Those of writing a checkpoint, and of the callbacks that are notified of it.

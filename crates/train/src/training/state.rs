@@ -17,8 +17,7 @@ use crate::model::describe;
 use crate::run_folder::RunFolder;
 use crate::run_state::best_name;
 impl Training<'_> {
-    /// Sets parameters, optimizer, scaler and counters to their initial values, regardless of what an earlier run left on the
-    /// device.
+    /// Sets parameters, optimizer, scaler and counters to their initial values, whatever an earlier run left on the device.
     pub(super) fn start_over(&self) -> Result<(), Error> {
         self.params.write_initial(&self.device)?;
         self.average.ema().map_or(Ok(()), |ema| ema.write_initial(self.params, &self.device))?;
@@ -46,8 +45,7 @@ impl Training<'_> {
         let kept = checkpoint.all_metadata().filter_map(|(name, _)| name.strip_prefix("scaler."));
         let config = self.step.scaler.config();
         let kept = kept.map(|name| {
-            // The factors recorded in the step are this run's, which equal those of the checkpoint unless a difference was
-            // allowed.
+            // The step has this run's factors, which are those of the checkpoint unless a difference was allowed.
             let value = match name {
                 "growth_factor" => config.growth_factor,
                 "backoff_factor" => config.backoff_factor,
@@ -127,7 +125,7 @@ impl Training<'_> {
         self.scale.insert_into(&mut checkpoint)?;
         fit.run.insert_into(&mut checkpoint)?;
         describe(&mut checkpoint, self.params, &self.names, self.config.precision)?;
-        checkpoint.insert_metadata(self.validation.watched(), watched);
+        checkpoint.insert_metadata(&self.validation.watched, watched);
         self.record_into(&mut checkpoint, &fit.run);
         fit.outputs.callbacks.iter().try_for_each(|callback| callback.on_save_checkpoint(&mut checkpoint))?;
         Ok(checkpoint)

@@ -153,8 +153,7 @@ impl Training<'_> {
         Ok(())
     }
 
-    /// What follows some batches: callbacks, a validation or a checkpoint. Returns the reason for which the epoch ends here, if
-    /// it does.
+    /// What follows some batches: callbacks, a validation or a checkpoint. Returns why the epoch ends here, if it does.
     fn after_batches(&self, part: &mut Part<'_>, fit: &mut Fit, due: Due) -> Result<Option<Steps>, Error> {
         // What a checkpoint or a validation covers is told before.
         if due.callback || due.validation || due.checkpoint || part.n_done >= part.end || part.notified.is_due() {
@@ -188,7 +187,7 @@ impl Training<'_> {
     /// Completes what callbacks are told, also if a request to stop, a limit or an error ended the epoch.
     fn end_part(&self, mut part: Part<'_>, fit: &mut Fit, result: Result<(), Error>) -> Result<(Steps, usize), Error> {
         let Part { from, n_done, is_checking, .. } = part;
-        let has_failed = part.notified.is_failed() || is_checking;
+        let has_failed = part.notified.is_failed || is_checking;
         let notified_all = if has_failed { Ok(()) } else { self.notify(&mut part.notified, n_done, fit.outputs) };
         // The rows of the next steps, for which the run need not wait any more: it ends as after the last complete one.
         let is_stopped = self.replicas.is_single() && fit.outputs.stop.is_requested() && !has_failed;
@@ -201,7 +200,7 @@ impl Training<'_> {
         };
         if let Err(error) = result {
             // A run that resumed from here would skip what failed: a validation, or a callback.
-            if self.config.checkpoint_on_error && n_done > from && !is_checking && !part.notified.is_failed() {
+            if self.config.checkpoint_on_error && n_done > from && !is_checking && !part.notified.is_failed {
                 // This error is reported, whether or not the checkpoint can be written.
                 drop(self.save_after_error(fit, n_done, &error));
             }
@@ -227,8 +226,7 @@ impl Training<'_> {
         Ok(ended)
     }
 
-    /// Writes the checkpoint of the last complete step, if the model is still good: its losses are finite, and all of its steps
-    /// are done.
+    /// Writes the checkpoint of the last complete step, if its losses are finite and all of its steps are done.
     fn save_after_error(&self, fit: &mut Fit, n_done: usize, error: &Error) -> Result<(), Error> {
         let is_complete = n_done.is_multiple_of(self.config.accumulate) && n_done < self.n_batches;
         if !is_complete || !self.replicas.is_single() || matches!(error, Error::NonFiniteLoss { .. }) {

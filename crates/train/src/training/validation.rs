@@ -14,14 +14,14 @@ use crate::warning::Warning;
 #[derive(Debug)]
 pub(super) struct Validation {
     /// `[n_rows, n_labels]`.
-    labels: Vec<f32>,
+    pub(super) labels: Vec<f32>,
     n_labels: usize,
     n_outputs: usize,
     metrics: RefCell<Vec<Box<dyn Metric>>>,
-    watched: String,
+    pub(super) watched: String,
     /// What it computes, as text.
-    definition: String,
-    direction: Direction,
+    pub(super) definition: String,
+    pub(super) direction: Direction,
 }
 
 impl Validation {
@@ -85,11 +85,6 @@ impl Validation {
         undefined.into_iter().map(warn).collect()
     }
 
-    /// The labels of the validation rows, `[n_rows, n_labels]`.
-    pub(super) fn labels(&self) -> &[f32] {
-        &self.labels
-    }
-
     /// The names of all metrics that are numbers, the training loss first.
     pub(super) fn names(&self) -> Vec<String> {
         let metrics = self.metrics.borrow();
@@ -100,21 +95,6 @@ impl Validation {
     /// Whether a metric of this name is computed on the validation rows, rather than in training.
     pub(super) fn is_of_validation(&self, name: &str) -> bool {
         name != LOSSES[0] && self.names().iter().any(|found| found == name)
-    }
-
-    /// The name of the metric that decides which epoch is the best, such as `valid_auc`.
-    pub(super) fn watched(&self) -> &str {
-        &self.watched
-    }
-
-    /// What the watched metric computes, as text: its settings are those of a metric without rows.
-    pub(super) fn definition(&self) -> &str {
-        &self.definition
-    }
-
-    /// Whether higher or lower values of it are better.
-    pub(super) fn direction(&self) -> Direction {
-        self.direction
     }
 
     /// Computes all metrics for some rows, by default the first, given the model's outputs for them, to see whether that works.

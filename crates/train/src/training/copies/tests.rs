@@ -65,7 +65,7 @@ impl Run {
     /// Writes a checkpoint and submits it.
     fn write(&self, path: &Path, bytes: &str, replaced: &[PathBuf]) {
         fs::write(path, bytes).expect("there is room");
-        self.copies.queue().add(path, replaced);
+        self.copies.queue.add(path, replaced);
     }
 
     /// The next request is this one, and ends like this.
