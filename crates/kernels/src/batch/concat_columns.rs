@@ -3,7 +3,6 @@ use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::shader::binding::Binding;
@@ -44,14 +43,9 @@ impl Kernel for ConcatColumns {
     fn signature(&self) -> Signature {
         let xs = self.widths.iter().map(|width| Arg::read("x", DType::F32, [self.n_rows, *width]));
         let args: Vec<Arg> = xs.chain([Arg::write("y", DType::F32, [self.n_rows, self.n_cols()])]).collect();
-        Signature::new("concat_columns", args)
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        let widths = self.widths.iter().map(|&width| ("width", width));
-        let sizes: Vec<_> =
-            [("n_rows", self.n_rows), ("number of matrices", self.widths.len())].into_iter().chain(widths).collect();
-        check_sizes(self, &sizes)
+        let sizes = [("n_rows", self.n_rows), ("number of matrices", self.widths.len())].into_iter();
+        let sizes: Vec<_> = sizes.chain(self.widths.iter().map(|&width| ("width", width))).collect();
+        Signature::new("concat_columns", args).sizes(sizes)
     }
 
     by_stored_form!();

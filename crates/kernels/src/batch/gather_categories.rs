@@ -3,7 +3,6 @@ use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::shader::dispatch::Dispatch;
@@ -38,12 +37,9 @@ impl Kernel for GatherCategories {
             Arg::read("rows", DType::U32, self.n),
             y("y", DType::U32, [self.n, self.n_cols]),
         ];
-        Signature::new("gather_categories", args)
-    }
-
-    fn check(&self) -> Result<(), Error> {
         let end = self.first_row.saturating_add(self.n_table_rows);
-        check_sizes(self, &[("n_table_rows", self.n_table_rows), ("n_cols", self.n_cols), ("n", self.n), ("last row", end)])
+        let sizes = [("n_table_rows", self.n_table_rows), ("n_cols", self.n_cols), ("n", self.n), ("last row", end)];
+        Signature::new("gather_categories", args).sizes(sizes)
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
