@@ -1,159 +1,61 @@
 use crate::phrases::{all_labels, all_rows, count, ignored, same_labels};
 
-/// Why a metric has no value for the rows. Rows are counted from 0 over all batches.
+/// Why a metric has no value for the rows. Rows are counted from 0 over all batches, and labels of a row from 0. `n_rows` counts
+/// rows with a weight above 0, where weights matter, and `n_ignored` those of weight 0.
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "a field is described with its variant, unless its name says what it is")]
 pub enum Error {
-    /// The numbers of predictions and labels do not match.
+    /// `labels` labels take `expected` predictions, and there are `found`.
     #[error("{metric}: {labels} labels take {expected} predictions, found {found}")]
-    PredictionCount {
-        /// Which metric.
-        metric: &'static str,
-        /// How many labels there are.
-        labels: usize,
-        /// How many predictions these require.
-        expected: usize,
-        /// How many there are.
-        found: usize,
-    },
+    PredictionCount { metric: &'static str, labels: usize, expected: usize, found: usize },
     /// There are no rows to measure.
     #[error("{metric}: no rows; expected at least one")]
-    NoRows {
-        /// Which metric.
-        metric: &'static str,
-    },
-    /// A prediction is not a number.
+    NoRows { metric: &'static str },
+    /// A prediction is not a number. `row` is the first such row.
     #[error("{metric}: the prediction of row {row} is NaN; the model diverged at or before the step that made it")]
-    NanPrediction {
-        /// Which metric.
-        metric: &'static str,
-        /// The first row.
-        row: usize,
-    },
-    /// A label is none of the classes.
+    NanPrediction { metric: &'static str, row: usize },
+    /// A label is none of the classes. `row` is the first such row.
     #[error("{metric}: the label of row {row} is {found}, expected {expected}")]
-    Label {
-        /// Which metric.
-        metric: &'static str,
-        /// The first row.
-        row: usize,
-        /// The label.
-        found: f32,
-        /// What labels are.
-        expected: String,
-    },
-    /// The area under a curve is not defined.
+    Label { metric: &'static str, row: usize, found: f32, expected: String },
+    /// The area under a curve is not defined: all labels are `class`. `label` is set for rows with several labels.
     #[error(
         "auc: {}{}, expected both classes; evaluate on more rows, or on shuffled ones",
         all_labels(*n_rows, *class, *label),
         ignored(*n_ignored)
     )]
-    OneClass {
-        /// How many rows have a weight above 0.
-        n_rows: usize,
-        /// How many rows have weight 0.
-        n_ignored: usize,
-        /// The label of all of them.
-        class: u8,
-        /// Which label of a row, from 0, where rows have several.
-        label: Option<usize>,
-    },
-    /// A class has no row, so that areas under curves are not defined.
+    OneClass { n_rows: usize, n_ignored: usize, class: u8, label: Option<usize> },
+    /// A class has no row, so that areas under curves are not defined. `class` is the first such class.
     #[error("{metric}: none of {n_rows} rows has class {class}, expected rows of each class; evaluate on more rows")]
-    MissingClass {
-        /// Which metric.
-        metric: &'static str,
-        /// How many rows have a weight above 0.
-        n_rows: usize,
-        /// The first such class.
-        class: usize,
-    },
+    MissingClass { metric: &'static str, n_rows: usize, class: usize },
     /// The numbers of outputs and labels per row are not those of a task that the metric measures.
     #[error("{metric}: {} and {} per row, expected {expected}", count(*n_outputs, "output"), count(*n_labels, "label"))]
-    Columns {
-        /// Which metric.
-        metric: &'static str,
-        /// Outputs per row.
-        n_outputs: usize,
-        /// Labels per row.
-        n_labels: usize,
-        /// What the metric takes.
-        expected: String,
-    },
+    Columns { metric: &'static str, n_outputs: usize, n_labels: usize, expected: String },
     /// A setting of a metric has an invalid value.
     #[error("{metric}: `{setting}` is {found}, expected {expected}")]
-    Setting {
-        /// Which metric.
-        metric: &'static str,
-        /// Which setting.
-        setting: &'static str,
-        /// Its value.
-        found: f64,
-        /// The allowed values.
-        expected: String,
-    },
-    /// The numbers of rows and of weights differ.
+    Setting { metric: &'static str, setting: &'static str, found: f64, expected: String },
+    /// There are `n_rows` rows and `found` weights.
     #[error("{metric}: {} for {}, expected one per row", count(*found, "weight"), count(*n_rows, "row"))]
-    RowWeightCount {
-        /// Which metric.
-        metric: &'static str,
-        /// How many rows there are.
-        n_rows: usize,
-        /// How many weights there are.
-        found: usize,
-    },
-    /// A row's weight is negative or not finite.
+    RowWeightCount { metric: &'static str, n_rows: usize, found: usize },
+    /// A row's weight is negative or not finite. `row` is the first such row.
     #[error("{metric}: the weight of row {row} is {found}, expected a finite number that is not negative")]
-    RowWeight {
-        /// Which metric.
-        metric: &'static str,
-        /// The first row.
-        row: usize,
-        /// Its weight.
-        found: f32,
-    },
-    /// All rows have weight 0.
+    RowWeight { metric: &'static str, row: usize, found: f32 },
+    /// All of `n_rows` rows have weight 0.
     #[error("{metric}: the weights of {} are 0, expected one above 0", all_rows(*n_rows))]
-    NoRowWeight {
-        /// Which metric.
-        metric: &'static str,
-        /// How many rows there are.
-        n_rows: usize,
-    },
+    NoRowWeight { metric: &'static str, n_rows: usize },
     /// No label is 1, which the metric needs.
     #[error(
         "{metric}: {}{}, expected one that is 1; evaluate on more rows, or on shuffled ones",
         all_labels(*n_rows, 0, None),
         ignored(*n_ignored)
     )]
-    NoPositiveLabel {
-        /// Which metric.
-        metric: &'static str,
-        /// How many rows have a weight above 0.
-        n_rows: usize,
-        /// How many rows have weight 0.
-        n_ignored: usize,
-    },
-    /// All rows have the same label, so that nothing is explained.
+    NoPositiveLabel { metric: &'static str, n_rows: usize, n_ignored: usize },
+    /// All rows have the same label, so that nothing is explained. `label` is set for rows with several labels.
     #[error("{metric}: {}{}, expected values that differ; evaluate on more rows", same_labels(*n_rows, *label), ignored(*n_ignored))]
-    ConstantLabel {
-        /// Which metric.
-        metric: &'static str,
-        /// Which label of a row, from 0, where rows have several.
-        label: Option<usize>,
-        /// How many rows have a weight above 0.
-        n_rows: usize,
-        /// How many rows have weight 0.
-        n_ignored: usize,
-    },
-    /// An error of a metric that brisk does not know.
+    ConstantLabel { metric: &'static str, label: Option<usize>, n_rows: usize, n_ignored: usize },
+    /// The error of a metric that brisk does not know.
     #[error("{metric}: {}", with_causes(&**cause))]
-    Custom {
-        /// Its name.
-        metric: String,
-        /// Its message.
-        cause: Box<dyn std::error::Error + Send + Sync>,
-    },
+    Custom { metric: String, cause: Box<dyn std::error::Error + Send + Sync> },
 }
 
 impl Error {

@@ -6,17 +6,11 @@ use brisk_atomic_file::WriteError;
 /// What can go wrong: where, what was found, what was expected, and what to do next.
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "a field is described with its variant, unless its name says what it is")]
 pub enum Error {
     /// The operating system refused.
     #[error("{path}: cannot {action}: {cause}")]
-    Io {
-        /// Which file or folder.
-        path: PathBuf,
-        /// What was tried.
-        action: &'static str,
-        /// The error of the system.
-        cause: io::Error,
-    },
+    Io { path: PathBuf, action: &'static str, cause: io::Error },
     /// A file cannot be written. An earlier file at this path is unchanged.
     #[error(transparent)]
     Write(#[from] WriteError),
@@ -25,115 +19,49 @@ pub enum Error {
     Metric(#[from] brisk_metrics::Error),
     /// The rows of images cannot be read.
     #[error("row {row} cannot be read: {reason}")]
-    Rows {
-        /// Which row.
-        row: usize,
-        /// Why not.
-        reason: String,
-    },
+    Rows { row: usize, reason: String },
     /// None of the values of a histogram is finite.
     #[error("histogram `{tag}`: none of its {n_values} values is finite, expected at least one")]
-    NoFiniteValue {
-        /// Its tag.
-        tag: String,
-        /// How many values there are.
-        n_values: usize,
-    },
-    /// An image has a wrong number of bytes.
+    NoFiniteValue { tag: String, n_values: usize },
+    /// An image of `height` by `width` pixels has a wrong number of bytes: `found`. `tag` may be the title of the images.
     #[error("image `{tag}`: {found} bytes for {height} by {width} pixels, expected 1 to 4 of each pixel")]
-    ImagePixels {
-        /// Its tag, or the title of the images.
-        tag: String,
-        /// Rows of pixels.
-        height: usize,
-        /// Pixels of a row.
-        width: usize,
-        /// How many bytes there are.
-        found: usize,
-    },
+    ImagePixels { tag: String, height: usize, width: usize, found: usize },
     /// A log of every 0th batch.
     #[error("StepLog::every: found 0, expected at least 1 batch")]
     NoInterval,
-    /// The row's names are not those of the log.
+    /// The row's columns, `found`, are not those of the first row of the log, `expected`.
     #[error("{path}: a row with columns {found:?}, expected {expected:?}, which the first row had")]
-    LogColumns {
-        /// The log.
-        path: PathBuf,
-        /// The columns of the first row.
-        expected: Vec<String>,
-        /// The columns of this row.
-        found: Vec<String>,
-    },
+    LogColumns { path: PathBuf, expected: Vec<String>, found: Vec<String> },
     /// The first row of a log is empty.
     #[error("{path}: a row without columns, expected at least one name and its value")]
-    NoColumns {
-        /// The log.
-        path: PathBuf,
-    },
-    /// A name cannot head a column.
+    NoColumns { path: PathBuf },
+    /// The name `found` cannot head a column.
     #[error(
         "{path}: {found:?} cannot name a column, expected a name that is not empty, has no comma, quote or line end, and is given once"
     )]
-    ColumnName {
-        /// The log.
-        path: PathBuf,
-        /// The name.
-        found: String,
-    },
+    ColumnName { path: PathBuf, found: String },
     /// There is the log of an earlier run.
     #[error("{path}: holds the log of an earlier run; resume that run, or use another folder")]
-    LogExists {
-        /// The log.
-        path: PathBuf,
-    },
-    /// A file that is not a log, which is not replaced.
+    LogExists { path: PathBuf },
+    /// A file that is not a log, which is not replaced. `problem` is what a log does not have.
     #[error("{path}: is not the log of a run: {problem}; move it away, or write to another path")]
-    NotALog {
-        /// The file.
-        path: PathBuf,
-        /// What a log does not have.
-        problem: String,
-    },
+    NotALog { path: PathBuf, problem: String },
     /// The two files of a log are one.
     #[error("{path}: rows in CSV and in JSON cannot be in the same file; give two paths")]
-    SameFile {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The log has fewer rows than the run that resumes has had validations.
+    SameFile { path: PathBuf },
+    /// The log has `found` rows, fewer than the `expected` ones that the run that resumes has written.
     #[error(
         "{path}: has {found} rows, expected at least {expected}, one for each epoch of the checkpoint; is it the log of another run?"
     )]
-    ShortLog {
-        /// The log.
-        path: PathBuf,
-        /// How many rows the run has written.
-        expected: usize,
-        /// How many rows there are.
-        found: usize,
-    },
+    ShortLog { path: PathBuf, expected: usize, found: usize },
     /// Not one learning rate for each loss, or more waits than losses.
     #[error(
         "{n_losses} losses of batches with {n_rates} learning rates and {n_waits} waits, expected as many rates as losses, and no more waits"
     )]
-    BatchCounts {
-        /// How many losses there are.
-        n_losses: usize,
-        /// How many learning rates there are.
-        n_rates: usize,
-        /// How many waits there are.
-        n_waits: usize,
-    },
-    /// Batches that do not follow those before.
+    BatchCounts { n_losses: usize, n_rates: usize, n_waits: usize },
+    /// Batch `first` does not follow the last one of the log. `log` is the path of the log, or what else has the batches.
     #[error("{log}: batch {first} cannot follow batch {last}; is it the log of another run?")]
-    BatchGap {
-        /// The path of the log, or what else has the batches.
-        log: String,
-        /// The last batch of the log.
-        last: u64,
-        /// The batch to be added.
-        first: u64,
-    },
+    BatchGap { log: String, last: u64, first: u64 },
     /// The text is not that of a [`RunHistory`](crate::RunHistory).
     #[error("not the history of a run, as `RunHistory::to_json` writes it")]
     History,

@@ -27,274 +27,121 @@ pub use source_error::SourceError;
 /// Rows of a table are counted from 0, as slices do.
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "a field is described with its variant, unless its name says what it is")]
 pub enum Error {
-    /// The operating system returned an error.
+    /// The operating system returned an error when `action` was attempted.
     #[error("{path}: cannot {action}: {cause}", path = printable(.path))]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What was attempted.
-        action: &'static str,
-        /// The error from the operating system.
-        cause: io::Error,
-    },
-    /// A folder, pipe or device instead of a file.
+    Io { path: PathBuf, action: &'static str, cause: io::Error },
+    /// `found`, such as a folder, a pipe or a device, instead of a file.
     #[error("{path}: is {found}, expected a file", path = printable(.path))]
-    NotAFile {
-        /// The path.
-        path: PathBuf,
-        /// What it is.
-        found: &'static str,
-    },
+    NotAFile { path: PathBuf, found: &'static str },
     /// The output of an import is one of the files that it reads.
     #[error(
         "{path}: is the same file as the input {input}, which the table would replace; choose another path",
         path = printable(.path), input = printable(.input)
     )]
-    SameFile {
-        /// The path of the table to be written.
-        path: PathBuf,
-        /// The file that is read.
-        input: PathBuf,
-    },
-    /// The table could not be written, for example because the disk is full.
+    SameFile { path: PathBuf, input: PathBuf },
+    /// The table could not be written, for example because the disk is full. `written_bytes` were before that.
     #[error(
         "{path}: writing failed after {written_bytes} bytes: {cause}; nothing was left behind{}",
         hint(.cause), path = printable(.path)
     )]
-    Write {
-        /// The table to write.
-        path: PathBuf,
-        /// The number of bytes written before the error.
-        written_bytes: u64,
-        /// The error from the operating system.
-        cause: io::Error,
-    },
-    /// The new table is complete, but the old one cannot be replaced, because a program holds it or because of its permissions.
+    Write { path: PathBuf, written_bytes: u64, cause: io::Error },
+    /// The new table is complete, but the old one at `path` cannot be replaced, because a program holds it or because of its
+    /// permissions. The new one is at `kept`.
     #[error(
         "{path}: cannot be replaced: {cause}; the new table is complete and was kept as {kept}: close the programs that use the old one, then rename it",
         path = printable(.path), kept = printable(.kept)
     )]
-    NotReplaced {
-        /// The old table.
-        path: PathBuf,
-        /// Where the new table is.
-        kept: PathBuf,
-        /// The error from the operating system.
-        cause: io::Error,
-    },
+    NotReplaced { path: PathBuf, kept: PathBuf, cause: io::Error },
     /// The file is not a table, or is damaged.
     #[error("{path}: {reason}", path = printable(.path))]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        reason: FormatError,
-    },
+    Format { path: PathBuf, reason: FormatError },
     /// The file is not an index of shards.
     #[error("{path}: {reason}", path = printable(.path))]
-    Index {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        reason: IndexError,
-    },
+    Index { path: PathBuf, reason: IndexError },
     /// A shard that does not match its index.
     #[error(
         "{path}: shard of {index}: {reason}; put the shard back that was written with the index, or write the table again",
         path = printable(.path), index = printable(.index)
     )]
-    Shard {
-        /// The shard.
-        path: PathBuf,
-        /// The index.
-        index: PathBuf,
-        /// How it differs.
-        reason: ShardMismatch,
-    },
-    /// The requested rows cannot be borrowed as one slice.
+    Shard { path: PathBuf, index: PathBuf, reason: ShardMismatch },
+    /// The requested rows, `start..end`, cannot be borrowed as one slice: `shard_end` is the row after the last of the first
+    /// row's shard.
     #[error(
         "{path}: rows {start}..{end} lie in several shards, the first of them ends before row {shard_end}; request rows of one shard, or gather them",
         path = printable(.path)
     )]
-    AcrossShards {
-        /// The index.
-        path: PathBuf,
-        /// The first requested row.
-        start: usize,
-        /// The row after the last.
-        end: usize,
-        /// The row after the last of the first row's shard.
-        shard_end: usize,
-    },
+    AcrossShards { path: PathBuf, start: usize, end: usize, shard_end: usize },
     /// Labels were requested from a table that was opened without labels.
     #[error(
         "{path}: was opened without labels, so there are none to borrow; they gather as 0, or name their tensor in `TensorNames`",
         path = printable(.path)
     )]
-    NoLabels {
-        /// The table.
-        path: PathBuf,
-    },
-    /// Values were requested or given as a type other than the table's.
+    NoLabels { path: PathBuf },
+    /// Values were requested or given as a type, `asked`, other than the table's, `stored`.
     #[error("{path}: `{tensor}` is {stored}, not {asked}; use the Rust type of {stored}", path = printable(.path))]
-    WrongDType {
-        /// The table.
-        path: PathBuf,
-        /// The tensor.
-        tensor: &'static str,
-        /// Its dtype in the table.
-        stored: DType,
-        /// The requested or given type.
-        asked: DType,
-    },
+    WrongDType { path: PathBuf, tensor: &'static str, stored: DType, asked: DType },
     /// Values of a dtype that cannot be converted to `f32`.
     #[error(
         "{path}: `{tensor}` is {stored}, which is not gathered as f32; read its bytes with `row_bytes`{}",
         half_hint(*.stored), path = printable(.path)
     )]
-    NotGathered {
-        /// The table.
-        path: PathBuf,
-        /// The tensor.
-        tensor: &'static str,
-        /// Its dtype in the table.
-        stored: DType,
-    },
-    /// A whole number that `f32`, as which it is gathered, does not hold: different numbers would become the same.
+    NotGathered { path: PathBuf, tensor: &'static str, stored: DType },
+    /// A whole number that `f32`, as which it is gathered, does not hold: different numbers would become the same. `value` is the
+    /// first such number, and `nearest` the one that would take its place.
     #[error(
         "{path}: `{tensor}` is {stored} and has {value}, which f32 rounds to {nearest}; subtract a number from all of them before they are written, or store them as categories",
         path = printable(.path)
     )]
-    Rounded {
-        /// The table.
-        path: PathBuf,
-        /// The tensor.
-        tensor: &'static str,
-        /// Its dtype in the table.
-        stored: DType,
-        /// The first such number.
-        value: i64,
-        /// The number that would take its place.
-        nearest: f64,
-    },
-    /// Rows beyond the end of the table.
+    Rounded { path: PathBuf, tensor: &'static str, stored: DType, value: i64, nearest: f64 },
+    /// Rows `start..end`, some of them beyond the end of the table.
     #[error("{path}: rows {start}..{end} were requested, the table has {n_rows}; rows count from 0", path = printable(.path))]
-    RowsOutOfRange {
-        /// The table.
-        path: PathBuf,
-        /// The first requested row.
-        start: usize,
-        /// The row after the last.
-        end: usize,
-        /// The number of rows in the table.
-        n_rows: usize,
-    },
-    /// A slice of the wrong length.
+    RowsOutOfRange { path: PathBuf, start: usize, end: usize, n_rows: usize },
+    /// The slice `arg` of the function `op` has the wrong length.
     #[error("{op}: `{arg}` holds {found} values, expected {expected}")]
-    Length {
-        /// The function that was called.
-        op: &'static str,
-        /// The argument.
-        arg: &'static str,
-        /// The expected number of values.
-        expected: usize,
-        /// The number of values in the slice.
-        found: usize,
-    },
-    /// A schema that no table can have.
+    Length { op: &'static str, arg: &'static str, expected: usize, found: usize },
+    /// A schema that no table can have. `problem` says how to solve it.
     #[error("schema: {problem}", problem = printable(.problem))]
-    Schema {
-        /// The problem, and how to solve it.
-        problem: String,
-    },
-    /// Dictionaries that do not fit into a header.
+    Schema { problem: String },
+    /// Dictionaries that do not fit into a header. `column` is the categorical column with the most values, `header_bytes` the
+    /// length that the header would have.
     #[error(
         "{path}: the header would take {header_bytes} bytes, {limit} are allowed; `{column}` has the most distinct values, {n_values}: drop it, or read it as a number",
         path = printable(.path), column = printable(.column)
     )]
-    TooManyValues {
-        /// The table to write.
-        path: PathBuf,
-        /// The categorical column with the most values.
-        column: String,
-        /// The number of its values.
-        n_values: usize,
-        /// The length that the header would have.
-        header_bytes: u64,
-        /// The longest header that is allowed.
-        limit: u64,
-    },
-    /// The bytes of a block are not those that were written.
+    TooManyValues { path: PathBuf, column: String, n_values: usize, header_bytes: u64, limit: u64 },
+    /// The bytes `start..end` are not those that were written. They were read `n_reads` times: from a server, more than once.
     #[error(
         "{path}: bytes {start}..{end} have checksum {found:08x}, {expected:08x} was written; {}",
         damaged(*.n_reads), path = printable(.path)
     )]
-    Checksum {
-        /// The table.
-        path: PathBuf,
-        /// Where the damaged block starts.
-        start: u64,
-        /// Where it ends.
-        end: u64,
-        /// The checksum as written.
-        expected: u32,
-        /// The checksum of the bytes in the file.
-        found: u32,
-        /// How often they were read: from a server, more than once.
-        n_reads: usize,
-    },
+    Checksum { path: PathBuf, start: u64, end: u64, expected: u32, found: u32, n_reads: usize },
     /// A table without checksums.
     #[error(
         "{path}: has no checksums, so there is nothing to verify; tables written by brisk have them",
         path = printable(.path)
     )]
-    NoChecksums {
-        /// The table.
-        path: PathBuf,
-    },
-    /// A table at a URL that could not be read or written.
+    NoChecksums { path: PathBuf },
+    /// The table at `url`, shown without user, password and query, which may be secret, could not be read or written.
     #[cfg(feature = "remote")]
     #[error("{url}: {reason}", url = printable(.url))]
-    Remote {
-        /// The URL, without user, password and query, which may be secret.
-        url: String,
-        /// The reason.
-        reason: RemoteError,
-    },
+    Remote { url: String, reason: RemoteError },
     /// A folder that cannot be the cache of tables at URLs.
     #[cfg(feature = "remote")]
     #[error(
         "{path}: cannot be used as a cache: {problem}; name another folder, or turn the cache off",
         path = printable(.path), problem = printable(.problem)
     )]
-    Cache {
-        /// The folder.
-        path: PathBuf,
-        /// The reason.
-        problem: String,
-    },
-    /// A source that this build of the crate cannot read.
+    Cache { path: PathBuf, problem: String },
+    /// A source, which is `found`, that this build of the crate cannot read without `feature`. `instead` says what to do without
+    /// it.
     #[error("{path}: is {found}, which needs the feature `{feature}`; enable it, or {instead}", path = printable(.path))]
-    FeatureOff {
-        /// The file.
-        path: PathBuf,
-        /// What it is.
-        found: &'static str,
-        /// The feature of this crate that enables reading it.
-        feature: &'static str,
-        /// What to do without the feature.
-        instead: &'static str,
-    },
+    FeatureOff { path: PathBuf, found: &'static str, feature: &'static str, instead: &'static str },
     /// A source that cannot be made into a table.
     #[cfg(feature = "import")]
     #[error("{path}{}{reason}{}", .reason.joint(), Choice(.reason.remedies()), path = printable(.path))]
-    Source {
-        /// The file or folder.
-        path: PathBuf,
-        /// The reason.
-        reason: Box<SourceError>,
-    },
+    Source { path: PathBuf, reason: Box<SourceError> },
 }
 
 impl Error {

@@ -12,6 +12,7 @@ use crate::warning::TabularWarning;
 /// An error of a table's columns, its target, or the folder of a model; or of reading, training and predicting.
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "a field is described with its variant, unless its name says what it is")]
 pub enum Error {
     /// Training or predicting failed, or a file could not be read or written.
     #[error(transparent)]
@@ -22,30 +23,16 @@ pub enum Error {
     /// A table cannot be read or imported.
     #[error(transparent)]
     Table(Box<brisk_table::Error>),
-    /// Columns that a model needs are not among those of the rows.
+    /// Columns that a model needs, `names`, are not among those of the rows, `found`; `path` is the source, if it is a file.
     #[error(
         "{}the rows lack the columns {}, which the model needs; they have {}",
         path.as_ref().map_or(String::new(), |path| format!("{}: ", printable(path))), listed(names), listed(found)
     )]
-    MissingColumns {
-        /// The source, if it is a file.
-        path: Option<PathBuf>,
-        /// The columns that are missing.
-        names: Vec<String>,
-        /// The columns of the rows.
-        found: Vec<String>,
-    },
+    MissingColumns { path: Option<PathBuf>, names: Vec<String>, found: Vec<String> },
     /// A column is of a different kind than when the model was trained.
     #[error("column `{column}` has {found}, the model was trained with {expected} there; convert the column")]
-    ColumnKind {
-        /// The column.
-        column: String,
-        /// Its kind.
-        found: &'static str,
-        /// Its kind in training.
-        expected: &'static str,
-    },
-    /// Nothing but the target is left of a file.
+    ColumnKind { column: String, found: &'static str, expected: &'static str },
+    /// Nothing but the target is left of a file. `left_out` says why its columns were left out.
     #[error(
         "{path}: no column is left for features{}; {}", reasons(left_out),
         match (left_out.is_empty(), n_dropped) {
@@ -55,33 +42,16 @@ pub enum Error {
         },
         path = printable(path)
     )]
-    NoFeatures {
-        /// The source.
-        path: PathBuf,
-        /// Why its columns were left out.
-        left_out: Vec<TabularWarning>,
-        /// How many columns were dropped, as asked for.
-        n_dropped: usize,
-    },
+    NoFeatures { path: PathBuf, left_out: Vec<TabularWarning>, n_dropped: usize },
     /// Two columns have the same name, by which they are found.
     #[error("two columns are named `{column}`; rename one of them", column = printable(column))]
-    SameName {
-        /// The name.
-        column: String,
-    },
-    /// A file without names of columns has another number of them than the one that the model was trained on.
+    SameName { column: String },
+    /// A file without names of columns has another number of them than the training table had.
     #[error(
         "{path}: has {found} columns without names, and the table that the model was trained on had {expected}, which are told apart by their places; give the rows the same columns, or both files a first row with names",
         path = printable(path)
     )]
-    UnnamedColumns {
-        /// The source.
-        path: PathBuf,
-        /// How many columns it has.
-        found: usize,
-        /// How many the training table had.
-        expected: usize,
-    },
+    UnnamedColumns { path: PathBuf, found: usize, expected: usize },
     /// A column is nearly all numbers or dates, so that the other cells are probably mistakes or words for a missing value.
     #[error(
         "{0}; correct them, {decimal}add a word for missing values to `TextOptions::missing_values`, or name the column in `DetectOptions::categorical`",
@@ -94,390 +64,169 @@ pub enum Error {
     /// A cell with text is not what the model reads from its column.
     #[error("{0}; correct it")]
     Value(Box<WrongValue>),
-    /// The last column was taken for the target, which was not named, and does not look like one.
+    /// The last column was taken for the target, which was not named, and does not look like one. `n_missing` rows have no value
+    /// of it.
     #[error(
         "{path}: no column is called {}, and the last one, `{column}`, has no value in {n_missing} rows; name the target in `DetectOptions::target`",
         TARGETS.join(", "), path = printable(path), column = printable(column)
     )]
-    NoTarget {
-        /// The source.
-        path: PathBuf,
-        /// The last column.
-        column: String,
-        /// How many rows have no value of it.
-        n_missing: u64,
-    },
+    NoTarget { path: PathBuf, column: String, n_missing: u64 },
     /// The target has no value at all.
     #[error("{path}: no row has a value of `{column}`, which is to be predicted; name another target", path = printable(path), column = printable(column))]
-    Unlabelled {
-        /// The source.
-        path: PathBuf,
-        /// The target.
-        column: String,
-    },
+    Unlabelled { path: PathBuf, column: String },
     /// There are too few rows of each class.
     #[error(
         "target `{}`: {n_classes} classes in {n_rows} rows are too many to learn; choose another target, or ask for classes if they are right",
         printable(target)
     )]
-    TooManyClasses {
-        /// The target.
-        target: String,
-        /// Different labels.
-        n_classes: usize,
-        /// How many rows there are.
-        n_rows: usize,
-    },
-    /// A setting that is only for targets of classes.
+    TooManyClasses { target: String, n_classes: usize, n_rows: usize },
+    /// A setting, `what`, that is only for targets of classes.
     #[error("target `{target}` is a number, but {what} are for classes; leave them out, or predict classes", target = printable(target))]
-    NotClasses {
-        /// The target.
-        target: String,
-        /// What was asked for.
-        what: &'static str,
-    },
-    /// A setting that is only for targets that are numbers.
+    NotClasses { target: String, what: &'static str },
+    /// A setting, `what`, that is only for targets that are numbers.
     #[error("target `{target}` has {n_classes} classes, but {what} are for numbers; leave them out, or predict a number", target = printable(target))]
-    NotNumber {
-        /// The target.
-        target: String,
-        /// How many classes there are.
-        n_classes: usize,
-        /// What was asked for.
-        what: &'static str,
-    },
-    /// A number that has no logarithm, for a target that is scaled by it.
+    NotNumber { target: String, n_classes: usize, what: &'static str },
+    /// A number that has no logarithm, for a target that is scaled by it. `row` counts from 0.
     #[error(
         "row {row}, target `{target}`: found {number}, expected a number above 0, of which there is a logarithm; correct it, or choose `TargetScale::Standard`",
         target = printable(target)
     )]
-    NotPositive {
-        /// The target.
-        target: String,
-        /// The row, from 0.
-        row: usize,
-        /// The number.
-        number: f64,
-    },
+    NotPositive { target: String, row: usize, number: f64 },
     /// A coverage of intervals that is no share.
     #[error("intervals cannot hold a share of {coverage} of the numbers; choose one between 0 and 1, such as 0.9")]
-    Coverage {
-        /// The share.
-        coverage: f64,
-    },
-    /// There are too few validation rows for intervals of such a coverage.
+    Coverage { coverage: f64 },
+    /// There are too few validation rows for intervals of such a coverage: `n_rows` of them have a weight above 0.
     #[error(
         "target `{target}`: intervals that hold {coverage} of the numbers need at least {needed} validation rows, there are {n_rows}; choose a lower coverage, or use more rows",
         target = printable(target)
     )]
-    FewIntervalRows {
-        /// The target.
-        target: String,
-        /// The share of the numbers.
-        coverage: f64,
-        /// How many validation rows there are with a weight above 0.
-        n_rows: usize,
-        /// How many are needed.
-        needed: usize,
-    },
-    /// A threshold for a target that does not have two classes.
+    FewIntervalRows { target: String, coverage: f64, n_rows: usize, needed: usize },
+    /// A threshold for a target that does not have two classes. `n_classes` is 0 for a number.
     #[error(
         "target `{target}` {}, but a threshold decides between two classes; leave the threshold out",
         if *n_classes == 0 { "is a number".to_owned() } else { format!("has {n_classes} classes") }, target = printable(target)
     )]
-    NotTwoClasses {
-        /// The target.
-        target: String,
-        /// How many classes there are; none for a number.
-        n_classes: usize,
-    },
-    /// The validation rows of a target of two classes are all of one, and a metric of both decides when training ends.
+    NotTwoClasses { target: String, n_classes: usize },
+    /// The validation rows of a target of two classes are all of one, and a metric of both decides when training ends. `n_rows`
+    /// of them have a weight above 0.
     #[error(
         "target `{target}`: all {n_rows} validation rows are of class {class:?}, so that there is no AUC by which training could end; choose the log loss as `Recipe::monitor`, or use more rows of the other class",
         target = printable(target), class = printable(class).to_string()
     )]
-    WatchedClass {
-        /// The target.
-        target: String,
-        /// The class.
-        class: String,
-        /// How many validation rows there are with a weight above 0.
-        n_rows: usize,
-    },
-    /// The validation rows by which a threshold between two classes is chosen are all of one.
+    WatchedClass { target: String, class: String, n_rows: usize },
+    /// The validation rows by which a threshold between two classes is chosen are all of one. `n_rows` of them have a weight above
+    /// 0.
     #[error(
         "target `{target}`: all {n_rows} validation rows are of class {class:?}, which says nothing about a threshold between two classes; leave the threshold out, or use more rows of the other class",
         target = printable(target), class = printable(class).to_string()
     )]
-    ThresholdClass {
-        /// The target.
-        target: String,
-        /// The class.
-        class: String,
-        /// How many validation rows there are with a weight above 0.
-        n_rows: usize,
-    },
+    ThresholdClass { target: String, class: String, n_rows: usize },
     /// No row has a weight.
     #[error("{path}: column `{column}`: all {n_rows} weights are 0, expected some above 0; choose another column", path = printable(path), column = printable(column))]
-    NoWeight {
-        /// The source.
-        path: PathBuf,
-        /// The column.
-        column: String,
-        /// How many rows there are.
-        n_rows: usize,
-    },
-    /// A cross-validation with too few folds, or more than there are things to divide among them.
+    NoWeight { path: PathBuf, column: String, n_rows: usize },
+    /// A cross-validation with too few folds, or more than there are things to divide among them: `found` rows, rows of a class, or
+    /// groups, as `what` says.
     #[error(
         "{n_folds} folds cannot be made of {found} {what}; choose 2 folds or more, and at most as many as there are of these"
     )]
-    Folds {
-        /// How many folds there are to be.
-        n_folds: usize,
-        /// How many things there are.
-        found: usize,
-        /// Rows, rows of a class, different rows, or groups.
-        what: String,
-    },
+    Folds { n_folds: usize, found: usize, what: String },
     /// A cross-validation of rows that are split by time.
     #[error(
         "rows that are split by the times of `{}` have no folds, which would be validated by earlier rows; leave the folds or the times out",
         printable(column)
     )]
-    FoldsOfTimes {
-        /// The column.
-        column: String,
-    },
+    FoldsOfTimes { column: String },
     /// Rows are to be split in two ways.
     #[error("rows are split by groups, by time or by equal rows, not in two of these ways; choose one")]
     TwoSplits,
-    /// There are fewer groups, or different times, than sets that rows are split into.
+    /// There are fewer groups, or different times, as `what` says, than sets that rows are split into.
     #[error("column `{column}` has {found} {what}, expected at least {expected}, one for each set of rows; split by another column", column = printable(column))]
-    FewParts {
-        /// The column.
-        column: String,
-        /// Groups or different times.
-        what: &'static str,
-        /// How many there are.
-        found: usize,
-        /// How many sets there are.
-        expected: usize,
-    },
-    /// There are fewer different rows than sets that rows are split into.
+    FewParts { column: String, what: &'static str, found: usize, expected: usize },
+    /// There are fewer different rows, `found`, than sets that rows are split into.
     #[error(
         "{n_rows} rows have {found} different values of their columns, expected at least {expected}, one for each set of rows; do not split by equal rows"
     )]
-    FewDifferent {
-        /// How many rows there are.
-        n_rows: usize,
-        /// How many of them are different.
-        found: usize,
-        /// How many sets there are.
-        expected: usize,
-    },
+    FewDifferent { n_rows: usize, found: usize, expected: usize },
     /// There are too few rows to split.
     #[error("{n_rows} rows are too few to be split into {n_parts} sets, to train, to validate and to test; use more rows")]
-    FewRows {
-        /// How many rows there are.
-        n_rows: usize,
-        /// How many sets there are.
-        n_parts: usize,
-    },
-    /// Rows have no value in the column that they are split by.
+    FewRows { n_rows: usize, n_parts: usize },
+    /// Rows have no value in the column that they are split by, whose `role` is `group` or `time`. `row` is the first, from 0.
     #[error(
         "{path}: column `{column}` has no {role} in {n_missing} rows, first in row {row}; fill them in, or leave these rows out",
         path = printable(path), column = printable(column)
     )]
-    NoRowValue {
-        /// The source.
-        path: PathBuf,
-        /// The column.
-        column: String,
-        /// What it has: `group` or `time`.
-        role: &'static str,
-        /// How many rows have none.
-        n_missing: usize,
-        /// The first of them, from 0.
-        row: usize,
-    },
-    /// A column by whose times rows are to be split has something else.
+    NoRowValue { path: PathBuf, column: String, role: &'static str, n_missing: usize, row: usize },
+    /// A column by whose times rows are to be split has something else. `example` is one of its cells.
     #[error(
         "{path}: column `{column}` has {example:?}, expected times: numbers, or dates of ISO 8601 such as 2024-01-31; correct it, or choose another column",
         path = printable(path), column = printable(column), example = printable(example).to_string()
     )]
-    NotTimes {
-        /// The source.
-        path: PathBuf,
-        /// The column.
-        column: String,
-        /// A cell.
-        example: String,
-    },
+    NotTimes { path: PathBuf, column: String, example: String },
     /// An option does nothing for a source of this format.
     #[error("{path}: `{option}` has no effect on {format}; leave it out", path = printable(path))]
-    UnusedOption {
-        /// The source.
-        path: PathBuf,
-        /// The option.
-        option: &'static str,
-        /// The format of the source.
-        format: &'static str,
-    },
+    UnusedOption { path: PathBuf, option: &'static str, format: &'static str },
     /// A table with several labels, or none.
     #[error("{path}: the table has {n_labels} labels, a model predicts one; import its source again with one label", path = printable(path))]
-    LabelCount {
-        /// The table.
-        path: PathBuf,
-        /// Its labels.
-        n_labels: usize,
-    },
+    LabelCount { path: PathBuf, n_labels: usize },
     /// A table that was imported with another label than the target.
     #[error("{path}: the label of this table is `{}`; import its source again with another", printable(label), path = printable(path))]
-    OtherLabel {
-        /// The table.
-        path: PathBuf,
-        /// Its label.
-        label: String,
-    },
-    /// The columns and the rows do not belong together.
+    OtherLabel { path: PathBuf, label: String },
+    /// The columns and the rows do not belong together. `what` is numbers or categories.
     #[error("{n_names} {what} are named, the rows have {found}; name the columns of these rows")]
-    ColumnNames {
-        /// Numbers or categories.
-        what: &'static str,
-        /// How many are named.
-        n_names: usize,
-        /// How many the rows have.
-        found: usize,
-    },
+    ColumnNames { what: &'static str, n_names: usize, found: usize },
     /// No training row has a value in this column.
     #[error("column `{column}` has no value in any of {n_rows} training rows; drop it")]
-    AllMissing {
-        /// The column.
-        column: String,
-        /// How many rows there are.
-        n_rows: usize,
-    },
-    /// A value is infinite.
+    AllMissing { column: String, n_rows: usize },
+    /// A value is infinite. `row` counts from 0.
     #[error("row {row}, column `{column}`: found an infinite value, expected a finite number or none; replace it")]
-    Infinite {
-        /// The row, from 0.
-        row: usize,
-        /// The column.
-        column: String,
-    },
-    /// No value of a categorical column is in as many rows as asked for.
+    Infinite { row: usize, column: String },
+    /// No value of a categorical column of `n_values` values is in as many rows as asked for, `min_rows`; the most frequent one
+    /// is in `largest`.
     #[error(
         "column `{column}`: its most frequent value is in {largest} training rows, but a value needs at least {min_rows}; drop the column, or lower `PreprocessingOptions::min_category_rows`",
         column = printable(column)
     )]
-    RareValues {
-        /// The column.
-        column: String,
-        /// How many different values it has.
-        n_values: usize,
-        /// The rows of the most frequent one.
-        largest: usize,
-        /// How many rows it should have.
-        min_rows: usize,
-    },
-    /// A categorical column has more values than an embedding is useful for.
+    RareValues { column: String, n_values: usize, largest: usize, min_rows: usize },
+    /// A categorical column has more values than `limit`, beyond which an embedding is not useful.
     #[error(
         "column `{column}` has {n_values} different values in {n_rows} training rows, at most {limit} can be categories; drop it if it identifies rows, or raise `PreprocessingOptions::min_category_rows`, so that rare values become one"
     )]
-    TooManyValues {
-        /// The column.
-        column: String,
-        /// How many different values it has.
-        n_values: usize,
-        /// How many rows there are.
-        n_rows: usize,
-        /// The maximum number of values of a column.
-        limit: usize,
-    },
-    /// There are no names for the codes of categories.
+    TooManyValues { column: String, n_values: usize, n_rows: usize, limit: usize },
+    /// There are no names for the codes of categorical columns.
     #[error("{path}: the table has {n_categories} categorical columns without dictionaries; import it with brisk-table")]
-    NoDictionaries {
-        /// The table.
-        path: PathBuf,
-        /// Categorical columns.
-        n_categories: usize,
-    },
+    NoDictionaries { path: PathBuf, n_categories: usize },
     /// All labels are the same.
     #[error(
         "target `{target}`: {n_rows} rows all have the label {label}, expected at least two different ones; choose another target"
     )]
-    OneLabel {
-        /// The target.
-        target: String,
-        /// The label.
-        label: String,
-        /// How many rows there are.
-        n_rows: usize,
-    },
-    /// The labels do not suit the kind of target that was requested.
+    OneLabel { target: String, label: String, n_rows: usize },
+    /// The labels, which are `found`, do not suit the kind of target that was requested.
     #[error("target `{target}`: found {found}, expected {} for a target of kind {kind}; choose another kind", kind.expected())]
-    TargetKind {
-        /// The target.
-        target: String,
-        /// The kind.
-        kind: TargetKind,
-        /// What the labels are.
-        found: String,
-    },
+    TargetKind { target: String, kind: TargetKind, found: String },
     /// A folder is not that of a model, or one of its files is missing.
     #[error("{path}: not found; the folder of a model has `model.json` and `parameters.safetensors`")]
-    NoModel {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A folder has the models of several targets.
+    NoModel { path: PathBuf },
+    /// A folder has the models of several targets, which the file at `path` names.
     #[error(
         "{path}: the folder has the models of several targets; load them by `TabularModels::load`, or one of them from its own folder, such as `0`"
     )]
-    SeveralModels {
-        /// The file that names them.
-        path: PathBuf,
-    },
+    SeveralModels { path: PathBuf },
     /// Models of no target at all, or several of the same one.
     #[error("models of the targets {}; expected one or more, each of a different target", listed(names))]
-    Targets {
-        /// The targets.
-        names: Vec<String>,
-    },
-    /// A model was written in a different format.
+    Targets { names: Vec<String> },
+    /// A model was written in another format than this version reads, `expected`, by `version` of brisk.
     #[error(
         "{path}: the model has format {found}, this version of brisk reads format {expected}; train it again or use the version that wrote it ({version})"
     )]
-    ModelFormat {
-        /// The file.
-        path: PathBuf,
-        /// The format in the file.
-        found: String,
-        /// The format of this version.
-        expected: u64,
-        /// The version of brisk that wrote the file.
-        version: String,
-    },
+    ModelFormat { path: PathBuf, found: String, expected: u64, version: String },
     /// The description of a model is damaged.
     #[error("{path}: {problem}; train the model again or restore the file")]
-    ModelFile {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        problem: String,
-    },
-    /// The parameters are not those that the description was written with.
+    ModelFile { path: PathBuf, problem: String },
+    /// The parameters at `path` are not those that the description was written with, which expects another checksum.
     #[error(
         "{path}: the parameters have checksum {found:08x}, model.json expects {expected:08x}; the two files are of different models"
     )]
-    OtherParameters {
-        /// The file of the parameters.
-        path: PathBuf,
-        /// Its checksum.
-        found: u32,
-        /// The checksum in the description.
-        expected: u32,
-    },
+    OtherParameters { path: PathBuf, found: u32, expected: u32 },
 }
 
 /// A column that is nearly all numbers or dates: [`Error::OddCells`].

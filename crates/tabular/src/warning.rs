@@ -9,136 +9,47 @@ use crate::reading::shortest;
 /// [`DetectOptions`](crate::DetectOptions): [`remedy`](Self::remedy) says how.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "a field is described with its variant, unless its name says what it is")]
 pub enum TabularWarning {
     /// What the import of the file found; its label is the target.
     Import(ImportWarning),
-    /// Text whose values are nearly all different was left out.
-    Identifier {
-        /// The column.
-        column: String,
-        /// About how many different values it has.
-        n_distinct: u64,
-        /// How many values it has.
-        n_values: u64,
-    },
+    /// Text whose values are nearly all different was left out. `n_distinct` is estimated.
+    Identifier { column: String, n_distinct: u64, n_values: u64 },
     /// A column without a value in any row was left out.
-    Empty {
-        /// The column.
-        column: String,
-    },
+    Empty { column: String },
     /// All training rows have the same value in a column, or none, and it was left out:
     /// [`Preprocessing::left_out`](crate::Preprocessing::left_out).
-    SameInTraining {
-        /// The column.
-        column: String,
-    },
-    /// Dates that are not those of ISO 8601 were left out.
-    OtherDates {
-        /// The column.
-        column: String,
-        /// One of them.
-        example: String,
-    },
+    SameInTraining { column: String },
+    /// Dates that are not those of ISO 8601, such as `example`, were left out.
+    OtherDates { column: String, example: String },
     /// The index of a data frame was left out.
-    Index {
-        /// The column.
-        column: String,
-    },
+    Index { column: String },
     /// A column alone decides the predictions of the trained model: [`Importance::decisive`](crate::Importance::decisive).
-    DecidesTarget {
-        /// The column.
-        column: String,
-    },
+    DecidesTarget { column: String },
     /// Numbers of which some have leading zeros are categories.
-    Codes {
-        /// The column.
-        column: String,
-    },
+    Codes { column: String },
     /// A number that is so far from all others that they become nearly equal when the column is standardised, or that is probably
-    /// a word for a missing value, such as -9999.
-    Outlier {
-        /// The column.
-        column: String,
-        /// The number, as the first cell has it.
-        value: String,
-        /// How many rows have it.
-        n_rows: u64,
-        /// The first line that has it, from 1, or the first row, from 0.
-        first: u64,
-        /// What `first` counts: `line` or `row`.
-        counted: &'static str,
-        /// The smallest and the largest of the other numbers.
-        others: [f64; 2],
-    },
+    /// a word for a missing value, such as -9999. `value` is as the first cell has it; `first` is its line, from 1, or its row,
+    /// from 0, as `counted` says: `line` or `row`. `others` are the smallest and the largest of the other numbers.
+    Outlier { column: String, value: String, n_rows: u64, first: u64, counted: &'static str, others: [f64; 2] },
     /// A date that is probably a word for a missing value, such as 9999-12-31: it is far before or after all others, or is before
-    /// or after them and in more rows than any other.
-    PlaceholderDate {
-        /// The column.
-        column: String,
-        /// The date, as the cells have it.
-        value: String,
-        /// How many rows have it.
-        n_rows: u64,
-        /// The first and the last of the other dates.
-        others: [String; 2],
-    },
-    /// The target has no value in some rows, which were left out.
-    Unlabelled {
-        /// The target.
-        column: String,
-        /// How many rows have no value.
-        n_rows: u64,
-        /// How many rows there are.
-        n_all: u64,
-    },
-    /// Test rows that are equal in all features to training rows: [`Detected::equal_rows`](crate::Detected::equal_rows).
-    EqualRows {
-        /// How many they are.
-        n_rows: usize,
-        /// How many test rows there are.
-        n_test: usize,
-    },
-    /// A class of the target without training rows: [`Detected::untrained_classes`](crate::Detected::untrained_classes).
-    UntrainedClass {
-        /// The target.
-        column: String,
-        /// The class.
-        class: String,
-        /// How many rows have it.
-        n_rows: u64,
-    },
-    /// A class of the target that hardly any row has.
-    RareClass {
-        /// The target.
-        column: String,
-        /// The class.
-        class: String,
-        /// How many rows have it.
-        n_rows: u64,
-        /// How many rows there are.
-        n_all: u64,
-    },
-    /// Numbers whose decimal mark may be a separator between thousands: [`brisk_table::ColumnSurvey::thousands`].
-    Thousands {
-        /// The column.
-        column: String,
-        /// One of them.
-        example: String,
-    },
-    /// Numbers with units are text: [`brisk_table::ColumnSurvey::with_units`].
-    Units {
-        /// The column.
-        column: String,
-        /// One of them.
-        example: String,
-    },
-    /// Whole numbers that are too large for all their digits are numbers all the same.
-    Rounded {
-        /// The column.
-        column: String,
-        /// The largest distance from 0.
-        largest: f64,
-    },
+    /// or after them and in more rows than any other. `others` are the first and the last of the other dates.
+    PlaceholderDate { column: String, value: String, n_rows: u64, others: [String; 2] },
+    /// The target has no value in `n_rows` of `n_all` rows, which were left out.
+    Unlabelled { column: String, n_rows: u64, n_all: u64 },
+    /// Test rows, `n_rows` of `n_test`, that are equal in all features to training rows: [`Detected::equal_rows`](crate::Detected::equal_rows).
+    EqualRows { n_rows: usize, n_test: usize },
+    /// A class of the target, of `n_rows` rows, without training rows: [`Detected::untrained_classes`](crate::Detected::untrained_classes).
+    UntrainedClass { column: String, class: String, n_rows: u64 },
+    /// A class of the target that hardly any row has: `n_rows` of `n_all`.
+    RareClass { column: String, class: String, n_rows: u64, n_all: u64 },
+    /// Numbers, such as `example`, whose decimal mark may be a separator between thousands:
+    /// [`brisk_table::ColumnSurvey::thousands`].
+    Thousands { column: String, example: String },
+    /// Numbers with units, such as `example`, are text: [`brisk_table::ColumnSurvey::with_units`].
+    Units { column: String, example: String },
+    /// Whole numbers that are too large for all their digits are numbers all the same. `largest` is the largest distance from 0.
+    Rounded { column: String, largest: f64 },
 }
 
 impl TabularWarning {

@@ -13,170 +13,66 @@ use crate::remedy::{Expected, Remedy};
 /// those of the decompressed file, counted from 0.
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "a field is described with its variant, unless its name says what it is")]
 pub enum SourceError {
-    /// The file violates the rules of its format, or does not match the options.
+    /// The file violates the rules of its format, or does not match the options. `part` is a header, a member of an archive or a
+    /// record. `remedies` say what to do next, unless that is part of `expected`.
     #[error(
         "{part}: found {found}, expected {expected}",
         part = printable(.part), found = printable(.found), expected = printable(.expected)
     )]
-    Unexpected {
-        /// Where: a header, a member of an archive, a record.
-        part: String,
-        /// What was found.
-        found: String,
-        /// What was expected.
-        expected: String,
-        /// What to do next, unless that is part of `expected`.
-        remedies: &'static [Remedy],
-    },
-    /// The file ends within its data.
+    Unexpected { part: String, found: String, expected: String, remedies: &'static [Remedy] },
+    /// The file ends within its data: `part` after `found` complete rows of the `expected` ones that the file claims.
     #[error("{part} ends after {found} rows of {expected}; the file is truncated, fetch it again", part = printable(.part))]
-    Truncated {
-        /// The part that ends.
-        part: String,
-        /// The number of complete rows.
-        found: u64,
-        /// The number of rows that the file claims.
-        expected: u64,
-    },
-    /// The file is valid, but contains something that no table can hold.
+    Truncated { part: String, found: u64, expected: u64 },
+    /// The file is valid, but `part` contains something, `found`, that no table can hold. `way_out` says what to do next.
     #[error("{part} {found}; {way_out}", part = printable(.part), found = printable(.found), way_out = printable(.way_out))]
-    Unsupported {
-        /// The part of the file.
-        part: String,
-        /// What it holds.
-        found: String,
-        /// What to do next.
-        way_out: String,
-    },
-    /// There are no rows.
+    Unsupported { part: String, found: String, way_out: String },
+    /// There are no rows. `found` is what there is instead.
     #[error("{found}, expected rows of numbers")]
-    NoRows {
-        /// What was found instead.
-        found: &'static str,
-    },
-    /// A value that is not valid in its column.
+    NoRows { found: &'static str },
+    /// A value that is not valid in its column. `expected` says what to do next.
     #[error("row {row}, {column}: found {found}, expected {}", .expected.what, column = printable(.column), found = printable(.found))]
-    Value {
-        /// The row.
-        row: u64,
-        /// The column.
-        column: String,
-        /// What was found.
-        found: String,
-        /// What was expected, and what to do next.
-        expected: &'static Expected,
-    },
-    /// A column of a type that is not supported for its role.
+    Value { row: u64, column: String, found: String, expected: &'static Expected },
+    /// A column of a type, `found` as the file names it, that is not supported for its role.
     #[error("column `{column}` is {found}, expected {}", .expected.what, column = printable(.column), found = printable(.found))]
-    ColumnType {
-        /// The column.
-        column: String,
-        /// Its type, as the file names it.
-        found: String,
-        /// What was expected, and what to do next.
-        expected: &'static Expected,
-    },
-    /// An option that was chosen explicitly and has no effect.
+    ColumnType { column: String, found: String, expected: &'static Expected },
+    /// An option that was chosen explicitly and has no effect, for this `reason`.
     #[error("`{setting}` {reason}; leave it out")]
-    UnusedSetting {
-        /// The option.
-        setting: ImportSetting,
-        /// Why it has no effect.
-        reason: Unused,
-    },
-    /// A column that was named in the options but is not in the file.
+    UnusedSetting { setting: ImportSetting, reason: Unused },
+    /// A column that was named in the options for a role, as `asked`, but is not in the file, which has `found`. `nearest` has
+    /// the most similar name, if one is similar.
     #[error(
         "there is no column {asked} for the {role}{meant}; the columns are {found}",
         asked = printable(.asked), found = listed(.found),
         meant = .nearest.as_deref().map_or(String::new(), |name| format!(", did you mean `{}`?", printable(name)))
     )]
-    NoColumn {
-        /// The role it was named for.
-        role: &'static str,
-        /// The name or index in the options.
-        asked: String,
-        /// The column with the most similar name, if one is similar.
-        nearest: Option<Box<str>>,
-        /// The columns of the file.
-        found: Vec<String>,
-    },
-    /// A word that is the name of one column and the index of another.
+    NoColumn { role: &'static str, asked: String, nearest: Option<Box<str>>, found: Vec<String> },
+    /// A word that is the name of column `named` and the index of the column called `indexed`.
     #[error(
         "`{word}` for the {role} is the name of column {named} and the index of column `{indexed}`, counted from 0; write `name:{word}` or `index:{word}`",
         word = printable(.word), indexed = printable(.indexed)
     )]
-    AmbiguousColumn {
-        /// The role it was named for.
-        role: &'static str,
-        /// The word in the options.
-        word: String,
-        /// The index of the column with this name.
-        named: usize,
-        /// The name of the column with this index.
-        indexed: String,
-    },
-    /// The index of a data frame as the label, although it was not named as such.
+    AmbiguousColumn { role: &'static str, word: String, named: usize, indexed: String },
+    /// The index of a data frame, column `index`, as the label, although it was not named as such.
     #[error("the label would be column {index}, `{name}`, which is the index of a data frame", name = printable(.name))]
-    IndexAsLabel {
-        /// The column, counted from 0.
-        index: usize,
-        /// Its name.
-        name: String,
-    },
-    /// Columns that cannot have these names or roles, or no column left as a feature.
+    IndexAsLabel { index: usize, name: String },
+    /// Columns that cannot have these names or roles, or no column left as a feature. `remedies` say what to do next, unless that
+    /// is part of `problem`.
     #[error("{problem}", problem = printable(.problem))]
-    ColumnRoles {
-        /// The problem.
-        problem: String,
-        /// What to do next, unless that is part of `problem`.
-        remedies: &'static [Remedy],
-    },
-    /// A cell that is not valid in its column.
+    ColumnRoles { problem: String, remedies: &'static [Remedy] },
+    /// A cell that is not valid in its column. `found` is shortened if long.
     #[error("line {line}, column {col} (`{name}`): found {found:?}, expected {}", .expected.what, name = printable(.name))]
-    Cell {
-        /// The line.
-        line: u64,
-        /// The byte.
-        byte: u64,
-        /// The column.
-        col: usize,
-        /// The column's name.
-        name: String,
-        /// What was found there, shortened if long.
-        found: Box<str>,
-        /// What was expected, and what to do next.
-        expected: &'static Expected,
-    },
-    /// A row with more or fewer cells than the header or, without one, the first row.
+    Cell { line: u64, byte: u64, col: usize, name: String, found: Box<str>, expected: &'static Expected },
+    /// A row with more or fewer cells, `found`, than the header or, without one, the first row: `expected`.
     #[error(
         "the {first} has {expected} columns, line {line} has {found}",
         first = if *.has_header { "header" } else { "first row" }
     )]
-    Ragged {
-        /// The line.
-        line: u64,
-        /// The byte.
-        byte: u64,
-        /// Whether the file has a header.
-        has_header: bool,
-        /// The number of cells in the header or the first row.
-        expected: usize,
-        /// The number of cells in this line.
-        found: usize,
-    },
-    /// A line that is no row and does not name columns.
+    Ragged { line: u64, byte: u64, has_header: bool, expected: usize, found: usize },
+    /// A line that is no row and does not name columns. `remedies` say what to do next, unless that is part of `problem`.
     #[error("line {line}, byte {byte}: {problem}", problem = printable(.problem))]
-    Line {
-        /// The line.
-        line: u64,
-        /// The byte.
-        byte: u64,
-        /// The problem.
-        problem: String,
-        /// What to do next, unless that is part of `problem`.
-        remedies: &'static [Remedy],
-    },
+    Line { line: u64, byte: u64, problem: String, remedies: &'static [Remedy] },
 }
 
 impl SourceError {

@@ -11,159 +11,57 @@ use crate::remedy::{Choice, Remedy};
 /// [`problem`](Self::problem), and names its options for the [`remedies`](Self::remedies).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "a field is described with its variant, unless its name says what it is")]
 pub enum ImportWarning {
-    /// A feature that counts the rows, as an index or an identifier does.
-    Sequence {
-        /// The column.
-        column: String,
-        /// Its value in the first row.
-        first: f64,
-    },
+    /// A feature that counts the rows from `first`, as an index or an identifier does.
+    Sequence { column: String, first: f64 },
     /// Features that have the same value in all rows that have one.
-    SameValue {
-        /// The columns.
-        columns: Vec<String>,
-    },
+    SameValue { columns: Vec<String> },
     /// Features that have no value in any row.
-    NoValue {
-        /// The columns.
-        columns: Vec<String>,
-    },
+    NoValue { columns: Vec<String> },
     /// Weights that are 0 in all rows.
-    ZeroWeights {
-        /// The column.
-        column: String,
-    },
+    ZeroWeights { column: String },
     /// A category with another value in each row.
-    AllDifferent {
-        /// The column.
-        column: String,
-    },
+    AllDifferent { column: String },
     /// A column from which alone the label can be predicted; see [`predicts_label`](crate::predicts_label).
-    PredictsLabel {
-        /// The column.
-        column: String,
-    },
-    /// Features or labels that lost digits when they were rounded to `f32`.
-    Rounded {
-        /// The column.
-        column: String,
-        /// What it is.
-        role: ColumnRole,
-        /// How many of its values.
-        n_values: u64,
-        /// The first of them, as in the source.
-        first: String,
-        /// The value stored in its place.
-        stored: f64,
-    },
+    PredictsLabel { column: String },
+    /// Features or labels of which `n_values` lost digits when they were rounded to `f32`: `first`, as in the source, became
+    /// `stored`.
+    Rounded { column: String, role: ColumnRole, n_values: u64, first: String, stored: f64 },
     /// Numbers whose errors of rounding are a relevant share of their standard deviation: more than a thousandth for `f32`, a
-    /// hundredth for `f16`.
-    Imprecise {
-        /// The column.
-        column: String,
-        /// What it is.
-        role: ColumnRole,
-        /// The type in which it is stored.
-        dtype: DType,
-        /// The first of the numbers that were rounded, as in the source.
-        first: f64,
-        /// The value stored in its place.
-        stored: f64,
-        /// The root of the mean square of the errors.
-        error: f64,
-        /// The standard deviation of the stored values.
-        std: f64,
-    },
-    /// Numbers that are too small for `f32`, so that they lose digits or become 0, in a column without much larger ones.
-    Tiny {
-        /// The column.
-        column: String,
-        /// What it is.
-        role: ColumnRole,
-        /// How many of its values.
-        n_values: u64,
-        /// The first of them, as in the source.
-        first: f64,
-    },
+    /// hundredth for `f16`. `first`, as in the source, is stored as `stored`; `error` is the root of the mean square of the
+    /// errors, `std` the standard deviation of the stored values.
+    Imprecise { column: String, role: ColumnRole, dtype: DType, first: f64, stored: f64, error: f64, std: f64 },
+    /// Numbers of which `n_values` are too small for `f32`, so that they lose digits or become 0, in a column without much larger
+    /// ones. `first` is as in the source.
+    Tiny { column: String, role: ColumnRole, n_values: u64, first: f64 },
     /// A first row that was read as numbers although it looks like names of columns: whole numbers in ascending order, unlike all
     /// rows after it.
-    NumbersAsNames {
-        /// Its line.
-        line: u64,
-        /// Its cells.
-        cells: String,
-    },
-    /// Numbers written with leading zeros, which become equal to others without them.
-    LeadingZeros {
-        /// The column.
-        column: String,
-        /// How many of its values.
-        n_values: u64,
-    },
+    NumbersAsNames { line: u64, cells: String },
+    /// Numbers of which `n_values` are written with leading zeros, which become equal to others without them.
+    LeadingZeros { column: String, n_values: u64 },
     /// Two values of a category, or two classes, that differ only in case, blanks or a final full stop.
-    Similar {
-        /// The column.
-        column: String,
-        /// The two texts.
-        texts: [String; 2],
-    },
+    Similar { column: String, texts: [String; 2] },
     /// The first row was read as the names of columns, but each of them is also a value of its column, and there are no numbers.
-    ValuesAsNames {
-        /// Its cells.
-        cells: String,
-    },
-    /// Values of a category that are not in the dictionary of the table to match, so that they are stored as missing values.
-    Unseen {
-        /// The column.
-        column: String,
-        /// How many of its values.
-        n_values: u64,
-        /// The first of them.
-        example: String,
-    },
-    /// A value of a category, or a class, that has whole rows in it, as the text between two stray quotes has.
-    RowsInCell {
-        /// The column.
-        column: String,
-        /// How many lines the value has.
-        n_lines: usize,
-    },
-    /// Whole numbers that lost digits when they were rounded to `f16`.
+    ValuesAsNames { cells: String },
+    /// Values of a category, in `n_values` cells, that are not in the dictionary of the table to match, so that they are stored
+    /// as missing values.
+    Unseen { column: String, n_values: u64, example: String },
+    /// A value of a category, or a class, that has whole rows in it, as the text between two stray quotes has. `n_lines` are
+    /// those of the value.
+    RowsInCell { column: String, n_lines: usize },
+    /// Whole numbers of which `n_values` lost digits when they were rounded to `f16`: `first` became `stored`.
     #[cfg(feature = "half")]
-    RoundedToHalf {
-        /// The column.
-        column: String,
-        /// How many of its values.
-        n_values: u64,
-        /// The first of them.
-        first: f32,
-        /// The value stored in its place.
-        stored: f32,
-    },
-    /// Numbers of an array that lost digits when they were rounded to `f32`.
-    RoundedArray {
-        /// The file or the member of an archive.
-        array: String,
-        /// How many of its numbers.
-        n_values: u64,
-        /// The first of them, rounded only to `f64`.
-        first: f64,
-        /// The value stored in its place.
-        stored: f64,
-    },
+    RoundedToHalf { column: String, n_values: u64, first: f32, stored: f32 },
+    /// Numbers of an array, a file or the member of an archive, of which `n_values` lost digits when they were rounded to `f32`:
+    /// `first`, rounded only to `f64`, became `stored`.
+    RoundedArray { array: String, n_values: u64, first: f64, stored: f64 },
     /// Two folders of classes that differ only in case, blanks or a final full stop.
     #[cfg(feature = "images")]
-    SimilarClasses {
-        /// The two folders.
-        classes: [String; 2],
-    },
+    SimilarClasses { classes: [String; 2] },
     /// A class without an image.
     #[cfg(feature = "images")]
-    EmptyClass {
-        /// Its folder.
-        class: String,
-    },
+    EmptyClass { class: String },
 }
 
 /// What a column is in a table.
