@@ -70,9 +70,6 @@ impl AtomicFile {
 
     /// Like [`create`](Self::create), but does not look for leftovers: for a path that no other writer has ever used, such as a
     /// random name.
-    ///
-    /// # Errors
-    /// As for [`create`](Self::create).
     pub fn create_first(path: impl AsRef<Path>) -> io::Result<Self> {
         Self::create_impl(path.as_ref(), Leftovers::Keep)
     }

@@ -95,9 +95,6 @@ macro_rules! describe {
             }
 
             /// Like [`verify`](Self::verify); calls `progress` from time to time on the caller's thread.
-            ///
-            /// # Errors
-            /// As for [`verify`](Self::verify).
             pub fn verify_with_progress(&self, mut progress: impl FnMut($crate::Verified)) -> Result<(), $crate::Error> {
                 $crate::row_store::RowStore::verify(self, &mut progress)
             }

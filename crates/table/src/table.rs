@@ -62,9 +62,6 @@ impl Table {
     }
 
     /// Like [`open`](Self::open), for a file with other names for its tensors.
-    ///
-    /// # Errors
-    /// As for [`open`](Self::open).
     pub fn open_named(path: impl AsRef<Path>, names: &TensorNames) -> Result<Self, Error> {
         Self::open_with(path.as_ref(), names, |mut file, n_bytes| {
             io::Seek::rewind(&mut file)?;

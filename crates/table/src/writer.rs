@@ -173,9 +173,6 @@ impl TableWriter {
     }
 
     /// Like [`push`](Self::push), for a table whose schema has [`Weights::Present`]; `weights`: `[n]`.
-    ///
-    /// # Errors
-    /// As for [`push`](Self::push).
     pub fn push_weighted<F: Element, L: Element>(&mut self, features: &[F], labels: &[L], weights: &[f32]) -> Result<(), Error> {
         self.check_has("categories", !self.schema.categories.is_empty(), "push_batch")?;
         self.push_batch(RowBatch { features, labels, weights, ..RowBatch::default() })
@@ -183,8 +180,6 @@ impl TableWriter {
 
     /// Like [`push`](Self::push), for rows with any parts.
     ///
-    /// # Errors
-    /// As for [`push`](Self::push).
     /// # Examples
     /// ```
     /// # let folder = tempfile::tempdir()?;

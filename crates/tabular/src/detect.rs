@@ -151,9 +151,6 @@ impl TabularModel {
     }
 
     /// Like [`detect`](Self::detect); `progress` is called on this thread from time to time.
-    ///
-    /// # Errors
-    /// As [`detect`](Self::detect).
     pub fn detect_with_progress(
         file: impl AsRef<Path>,
         options: &DetectOptions,

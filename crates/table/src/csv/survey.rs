@@ -59,9 +59,6 @@ pub fn survey_csv(source: impl AsRef<Path>, options: &CsvOptions) -> Result<Surv
 }
 
 /// Like [`survey_csv`]; `progress` is called on this thread after about every megabyte of text, with the number of rows so far.
-///
-/// # Errors
-/// As for [`survey_csv`].
 pub fn survey_csv_with_progress(
     source: impl AsRef<Path>,
     options: &CsvOptions,

@@ -97,9 +97,6 @@ pub fn import(
 }
 
 /// Like [`import`]; `progress` is called on this thread from time to time, about once a megabyte.
-///
-/// # Errors
-/// As for [`import`].
 pub fn import_with_progress(
     source: impl AsRef<Path>,
     dest: impl AsRef<Path>,

@@ -65,9 +65,6 @@ impl StreamedTable {
     }
 
     /// Like [`open`](Self::open), for a file with other names for its tensors.
-    ///
-    /// # Errors
-    /// As for [`open`](Self::open).
     pub fn open_named(path: impl AsRef<Path>, names: &TensorNames, ahead: &ReadAhead) -> Result<Self, Error> {
         let Opened { path, file, parts, .. } = Opened::named(path.as_ref(), names)?;
         Ok(Self::new(Source::File { path, file }, parts, ahead))
