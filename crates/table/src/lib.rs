@@ -16,6 +16,7 @@ mod error;
 mod iso_time;
 #[cfg(feature = "remote")]
 mod local_copy;
+mod lock;
 mod map;
 mod mapped;
 #[cfg(feature = "import")]

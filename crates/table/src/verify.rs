@@ -7,6 +7,7 @@ use std::thread;
 
 use crate::checksum::checksum;
 use crate::error::Error;
+use crate::lock::{lock, unlocked};
 use crate::parts::Parts;
 use crate::row_store::{RowStore, Verified};
 
@@ -36,7 +37,7 @@ pub(crate) fn verify<S: RowStore + ReadBytes>(store: &S, progress: &mut dyn FnMu
         }
         run.check_blocks(|block| progress(Verified { n_bytes: block.start as u64, of_bytes }));
     });
-    if let Some((_, error)) = run.worst.into_inner().expect("no thread panics while it holds the lock") {
+    if let Some((_, error)) = unlocked(run.worst) {
         return Err(error);
     }
     progress(Verified { n_bytes: of_bytes, of_bytes });
@@ -65,7 +66,7 @@ impl<S: RowStore + ReadBytes> Run<'_, S> {
             taken(&block);
             if let Err(error) = self.check_block(block, expected, &mut scratch) {
                 self.n_taken.store(self.sums.len(), Ordering::Relaxed);
-                let mut worst = self.worst.lock().expect("no thread panics while it holds the lock");
+                let mut worst = lock(&self.worst);
                 if worst.as_ref().is_none_or(|(before, _)| number < *before) {
                     *worst = Some((number, error));
                 }

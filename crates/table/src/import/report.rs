@@ -1,11 +1,11 @@
 use std::fmt;
 
-#[cfg(any(feature = "arrays", feature = "cifar", feature = "images"))]
-use super::writer::Finished;
 use super::{Digits, Found, ImportWarning};
 use crate::dictionary::Dictionary;
 use crate::error::Error;
 use crate::statistics::ColumnStatistics;
+#[cfg(any(feature = "arrays", feature = "cifar", feature = "images"))]
+use crate::writer::Written;
 
 /// The result of an import. Its `Debug` form has the sizes of dictionaries and classes, not their values.
 #[derive(Default)]
@@ -76,7 +76,7 @@ impl ImportReport {
         writer.set_classes(classes.clone())?;
         let statistics = writer.statistics();
         let row_shape = writer.row_shape().to_vec();
-        let Finished { n_rows, n_bytes, found } = writer.finish()?;
+        let (Written { n_rows, n_bytes }, found) = writer.finish()?;
         Ok(Self { n_rows, n_bytes, row_shape, found, statistics, classes, ..Self::default() })
     }
 }

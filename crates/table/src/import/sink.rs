@@ -9,7 +9,6 @@ use super::features::OnMissing;
 use super::roles::Labels;
 use super::rows::ChunkLabels;
 use super::similar::{lines_of_rows, similar};
-use super::writer::Finished;
 use super::{
     ColumnRole, Dest, Digits, Found, ImportReport, ImportWarning, ImportWriter, Like, MAX_REPORTS, Names, Origin, Rejected,
     Roles, RowChunk,
@@ -20,7 +19,7 @@ use crate::error::{Error, SourceError};
 use crate::format::TableMetadata;
 use crate::schema::{Schema, Weights};
 use crate::statistics::{ColumnStatistics, Moments};
-use crate::writer::Parts;
+use crate::writer::{Parts, Written};
 
 /// Takes the rows of an import, chunk by chunk in the order of the source, and writes the table.
 #[derive(Debug)]
@@ -224,7 +223,7 @@ impl<'a> Sink<'a> {
         }
         let statistics = self.writer.statistics();
         let row_shape = self.writer.row_shape().to_vec();
-        let Finished { n_rows, n_bytes, found } = self.writer.finish()?;
+        let (Written { n_rows, n_bytes }, found) = self.writer.finish()?;
         let (column_names, label_names) = (roles.feature_names(), roles.label_names());
         let offsets: Vec<f64> = (0..roles.n_numbers()).map(|place| roles.rules.offset(place)).collect();
         let mut label_digits = self.digits.split_off(column_names.len());
@@ -295,7 +294,7 @@ impl Sink<'_> {
             let expected = "the same, since shards record what all rows have in common; import it again";
             return Err(SourceError::unexpected("the source", "other rows when it was read again", expected, &[]).at(path));
         }
-        let Finished { n_rows, n_bytes, .. } = self.writer.finish()?;
+        let (Written { n_rows, n_bytes }, _) = self.writer.finish()?;
         Ok(ImportReport { n_rows, n_bytes, ..ImportReport::default() })
     }
 }

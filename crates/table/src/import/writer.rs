@@ -81,14 +81,6 @@ enum To {
     Nothing(Found),
 }
 
-/// A table that was written, or what was found in the rows for one that is written next.
-#[derive(Debug)]
-pub(crate) struct Finished {
-    pub(crate) n_rows: usize,
-    pub(crate) n_bytes: u64,
-    pub(crate) found: Option<Found>,
-}
-
 impl ImportWriter {
     pub(crate) fn create(dest: &Dest<'_>, schema: Schema, mut metadata: TableMetadata, names: Names) -> Result<Self, Error> {
         schema.check()?;
@@ -207,15 +199,12 @@ impl ImportWriter {
         }
     }
 
-    pub(crate) fn finish(self) -> Result<Finished, Error> {
+    /// Completes the table, or returns what was found in the rows for one that is written next.
+    pub(crate) fn finish(self) -> Result<(Written, Option<Found>), Error> {
+        let n_rows = self.n_rows;
         match self.to {
-            To::Output(output) => {
-                let Written { n_rows, n_bytes } = output.finish()?;
-                Ok(Finished { n_rows, n_bytes, found: None })
-            }
-            To::Nothing(found) => {
-                Ok(Finished { n_rows: self.n_rows, n_bytes: 0, found: Some(Found { n_rows: self.n_rows, ..found }) })
-            }
+            To::Output(output) => Ok((output.finish()?, None)),
+            To::Nothing(found) => Ok((Written { n_rows, n_bytes: 0 }, Some(Found { n_rows, ..found }))),
         }
     }
 }

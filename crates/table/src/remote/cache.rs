@@ -18,6 +18,7 @@ use zlib_rs::adler32::adler32;
 use super::retry::Wait;
 use crate::checksum::checksum;
 use crate::error::Error;
+use crate::lock::lock;
 
 pub(super) const VERSION: &str = "2";
 /// The file that marks a folder as a cache; it contains the version.
@@ -105,7 +106,7 @@ impl Cache {
 
     /// Why blocks are not written: the folder is read-only, or the disk is full, also without the least recently used blocks.
     pub(super) fn problem(&self) -> Option<String> {
-        self.problem.lock().expect(HOLDERS_DO_NOT_PANIC).clone()
+        lock(&self.problem).clone()
     }
 
     /// Whether there is a file of a block.
@@ -148,7 +149,7 @@ impl Cache {
 
     /// Reads a part of a block of `n_bytes` and checks all of it. `false` if the block is not there.
     pub(super) fn read_checked(&self, key: &Key, block: u64, n_bytes: usize, part: Range<usize>, out: &mut [u8]) -> bool {
-        let spare = || self.spare.lock().expect(HOLDERS_DO_NOT_PANIC);
+        let spare = || lock(&self.spare);
         let mut rest = spare().pop().unwrap_or_default();
         rest.resize(n_bytes - part.len(), 0);
         let (before, after) = rest.split_at_mut(part.start);
@@ -229,7 +230,7 @@ impl Cache {
 
     fn give_up(&self, error: &io::Error) {
         let problem = format!("{}: the cache is only read, blocks are not written: {error}", printable(&self.folder));
-        self.problem.lock().expect(HOLDERS_DO_NOT_PANIC).get_or_insert(problem);
+        lock(&self.problem).get_or_insert(problem);
     }
 
     /// Opens the file with the size of all blocks, which no other process changes until it is dropped.
@@ -393,8 +394,6 @@ fn check_marker(folder: &Path) -> Result<(), Error> {
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(&marker);
     file.and_then(|mut file| file.write_all(VERSION.as_bytes())).map_err(failed)
 }
-
-const HOLDERS_DO_NOT_PANIC: &str = "no thread panics while it holds the lock";
 
 #[cfg(test)]
 mod tests {

@@ -11,6 +11,7 @@ use super::object::Object;
 use super::session::Remote;
 use super::upload::put_file;
 use crate::error::{Error, RemoteError};
+use crate::lock::{lock, unlocked};
 
 impl Remote {
     /// Copies an object, which need not be a table, to a file, which appears once all of it was read. Several requests are sent
@@ -26,11 +27,11 @@ impl Remote {
         let failed = |written_bytes: u64, cause: io::Error| Error::Write { path: path.to_owned(), written_bytes, cause };
         let file = Mutex::new(AtomicFile::create(path).map_err(|cause| failed(0, cause))?);
         object.read_pieces(|start, piece| {
-            let mut file = file.lock().expect("no thread panics while it holds the lock");
+            let mut file = lock(&file);
             let written = file.seek(SeekFrom::Start(start)).and_then(|_| file.write_all(&piece));
             written.map_err(|cause| failed(start, cause))
         })?;
-        let file = file.into_inner().expect("no thread panics while it holds the lock");
+        let file = unlocked(file);
         file.publish().map_err(|error| Error::from_publishing(error, path.to_owned(), object.n_bytes()))
     }
 

@@ -18,6 +18,7 @@ use super::session::{Remote, Session};
 use super::store::Store;
 use crate::checksum::{BLOCK_BYTES, checksum};
 use crate::error::{Error, RemoteError};
+use crate::lock::lock;
 
 /// The length of the first request, which most headers fit into.
 const HEAD_BYTES: u64 = 64 << 10;
@@ -180,7 +181,7 @@ impl Object {
     pub(crate) fn is_cached(&self, bytes: Range<usize>) -> bool {
         let (Some(data), Some(cache), Some(key)) = (self.data.get(), &self.session.cache, &self.key) else { return false };
         let number = |at: usize| at.saturating_sub(data.start) / FETCH_BYTES;
-        let checked = self.checked.lock().expect(HOLDERS_DO_NOT_PANIC);
+        let checked = lock(&self.checked);
         bytes.is_empty()
             || (number(bytes.start)..=number(bytes.end - 1))
                 .all(|number| checked.contains_key(&number) || cache.has(key, number as u64))
@@ -251,7 +252,7 @@ impl Object {
     /// Reads rows from a block in the cache; all of the block only if it has not been checked before.
     fn read_cached(&self, data: &Data, number: usize, part: Range<usize>, out: &mut [u8]) -> bool {
         let (Some(cache), Some(key)) = (&self.session.cache, &self.key) else { return false };
-        let marked = self.checked.lock().expect(HOLDERS_DO_NOT_PANIC).get(&number).copied();
+        let marked = lock(&self.checked).get(&number).copied();
         let is_marked = marked.is_some_and(|marked| marked.elapsed() < MARKED_FOR);
         let (is_read, n_bytes) = if marked.is_some() {
             (cache.read_part(key, number as u64, part.clone(), out, !is_marked), part.len())
@@ -270,7 +271,7 @@ impl Object {
 
     /// Remembers that a block is in the cache as it should be, and was marked as used.
     fn set_checked(&self, number: usize) {
-        self.checked.lock().expect(HOLDERS_DO_NOT_PANIC).insert(number, Instant::now());
+        lock(&self.checked).insert(number, Instant::now());
     }
 
     fn block_range(&self, data: &Data, number: usize) -> Range<usize> {
@@ -447,5 +448,3 @@ fn head(
         result.map(|result| Identity::of(&result.meta)).map_err(|error| Failure::of(&error, &location))
     }
 }
-
-const HOLDERS_DO_NOT_PANIC: &str = "no thread panics while it holds the lock";

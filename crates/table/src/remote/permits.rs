@@ -1,5 +1,7 @@
 use std::sync::{Condvar, Mutex};
 
+use crate::lock::{lock, wait};
+
 /// Limits how many requests are under way.
 #[derive(Debug)]
 pub(super) struct Permits {
@@ -14,9 +16,9 @@ impl Permits {
 
     /// Waits for a permit, which is given back when the result is dropped.
     pub(super) fn take(&self) -> Permit<'_> {
-        let mut n_free = self.n_free.lock().expect(HOLDERS_DO_NOT_PANIC);
+        let mut n_free = lock(&self.n_free);
         while *n_free == 0 {
-            n_free = self.freed.wait(n_free).expect(HOLDERS_DO_NOT_PANIC);
+            n_free = wait(&self.freed, n_free);
         }
         *n_free -= 1;
         Permit { permits: self }
@@ -30,9 +32,7 @@ pub(super) struct Permit<'a> {
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        *self.permits.n_free.lock().expect(HOLDERS_DO_NOT_PANIC) += 1;
+        *lock(&self.permits.n_free) += 1;
         self.permits.freed.notify_one();
     }
 }
-
-const HOLDERS_DO_NOT_PANIC: &str = "no thread panics while it holds the lock";

@@ -1,7 +1,8 @@
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
 
 use crate::error::{Error, RemoteError};
+use crate::lock::{lock, wait};
 
 /// An object by its number, and a block of it.
 pub(super) type BlockKey = (u64, u64);
@@ -38,12 +39,12 @@ impl Recent {
 
     /// The block, if it is in memory.
     pub(super) fn find(&self, key: BlockKey) -> Option<Arc<Vec<u8>>> {
-        self.lock().recent(key)
+        lock(&self.state).recent(key)
     }
 
     /// The block from memory, or as `fetch` returns it.
     pub(super) fn get(&self, key: BlockKey, fetch: impl FnOnce() -> Result<Vec<u8>, Error>) -> Result<Arc<Vec<u8>>, Error> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if let Some(block) = state.recent(key) {
             return Ok(block);
         }
@@ -52,7 +53,7 @@ impl Recent {
                 if let Some(result) = flight.get() {
                     return again(result);
                 }
-                state = self.changed.wait(state).expect(HOLDERS_DO_NOT_PANIC);
+                state = wait(&self.changed, state);
             }
         }
         let fetching = Fetching { recent: self, key, flight: Arc::default() };
@@ -61,10 +62,6 @@ impl Recent {
         let result = fetch().map(Arc::new);
         _ = fetching.flight.set(again(&result));
         result
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect(HOLDERS_DO_NOT_PANIC)
     }
 }
 
@@ -123,8 +120,6 @@ fn interrupted() -> Error {
     Error::Remote { url: "a table".to_owned(), reason }
 }
 
-const HOLDERS_DO_NOT_PANIC: &str = "no thread panics while it holds the lock";
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -151,7 +146,7 @@ mod tests {
         let recent = Recent::new(0);
         let n_fetched = AtomicUsize::new(0);
         // The map and the thread that fetches have it, too.
-        let all_wait = || while Arc::strong_count(&recent.lock().under_way[&(0, 0)]) < 9 {};
+        let all_wait = || while Arc::strong_count(&lock(&recent.state).under_way[&(0, 0)]) < 9 {};
         for fails in [false, true] {
             let results: Vec<_> = std::thread::scope(|scope| {
                 let threads: Vec<_> = (0..8)
@@ -175,6 +170,6 @@ mod tests {
             assert!(results.iter().all(right), "{results:?}");
         }
         assert_eq!(n_fetched.load(Ordering::Relaxed), 2, "once for each round");
-        assert!(recent.lock().under_way.is_empty(), "nothing is under way any more");
+        assert!(lock(&recent.state).under_way.is_empty(), "nothing is under way any more");
     }
 }

@@ -17,6 +17,7 @@ use super::retry::Wait;
 use super::session::{Remote, Session};
 use super::store::Store;
 use crate::error::{Error, RemoteError};
+use crate::lock::{lock, unlocked};
 
 /// The length of a part. Stores require at least 5 MiB, and at most 10,000 parts.
 const PART_BYTES: u64 = 8 << 20;
@@ -117,10 +118,10 @@ impl<'a> Upload<'a> {
         at_once(parts, N_AT_ONCE.min(self.session.options.parallel), |part| {
             let (number, bytes) = part.map_err(&failed)?;
             let part = self.part(id, number, bytes)?;
-            sent.lock().expect(HOLDERS_DO_NOT_PANIC).push(part);
+            lock(&sent).push(part);
             Ok(())
         })?;
-        let mut sent = sent.into_inner().expect(HOLDERS_DO_NOT_PANIC);
+        let mut sent = unlocked(sent);
         sent.sort_by_key(|(number, _)| *number);
         Ok(sent.into_iter().map(|(_, part)| part).collect())
     }
@@ -172,5 +173,3 @@ impl Iterator for Parts {
         Some(self.file.read_exact(&mut bytes).map(|()| (number, bytes)))
     }
 }
-
-const HOLDERS_DO_NOT_PANIC: &str = "no thread panics while it holds the lock";

@@ -1,6 +1,7 @@
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Condvar, Mutex};
 
 use super::memory::Memory;
+use crate::lock::{lock, wait};
 
 /// Memory for rows that is reused and never exceeds a budget.
 #[derive(Debug)]
@@ -41,13 +42,13 @@ impl Pool {
 
     /// Takes `n_words` of memory with unspecified content, if the budget allows it now.
     pub(super) fn take(&self, n_words: usize) -> Option<Memory> {
-        self.take_from(&mut self.lock(), n_words)
+        self.take_from(&mut lock(&self.state), n_words)
     }
 
     /// Like [`take`](Self::take), but waits until enough memory is given back, or the pool is woken more than `n_wakes` times or
     /// closed.
     pub(super) fn wait_for(&self, n_words: usize, n_wakes: u64) -> Waited {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         loop {
             if state.is_closed {
                 return Waited::Closed;
@@ -58,27 +59,27 @@ impl Pool {
             if state.n_wakes > n_wakes {
                 return Waited::Woken;
             }
-            state = self.freed.wait(state).expect(HOLDERS_DO_NOT_PANIC);
+            state = wait(&self.freed, state);
         }
     }
 
     /// Wakes those that wait for memory.
     pub(super) fn wake(&self) {
-        self.lock().n_wakes += 1;
+        lock(&self.state).n_wakes += 1;
         self.freed.notify_all();
     }
 
     pub(super) fn n_wakes(&self) -> u64 {
-        self.lock().n_wakes
+        lock(&self.state).n_wakes
     }
 
     pub(super) fn give_back(&self, memory: Memory) {
-        self.lock().free.push(memory);
+        lock(&self.state).free.push(memory);
         self.freed.notify_all();
     }
 
     pub(super) fn close(&self) {
-        self.lock().is_closed = true;
+        lock(&self.state).is_closed = true;
         self.freed.notify_all();
     }
 
@@ -93,10 +94,4 @@ impl Pool {
         state.n_words += n_words;
         Some(Memory::new(n_words))
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect(HOLDERS_DO_NOT_PANIC)
-    }
 }
-
-const HOLDERS_DO_NOT_PANIC: &str = "no thread panics while it holds the lock";

@@ -4,7 +4,7 @@ use std::num::NonZero;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 
 use super::extent::Extent;
@@ -12,6 +12,7 @@ use super::file::TableFile;
 use super::memory::Memory;
 use super::pool::{Pool, Waited};
 use crate::error::Error;
+use crate::lock::{lock, wait};
 
 /// Memory for rows that are read before they are requested, and the threads that read them; for one table or several.
 ///
@@ -157,7 +158,7 @@ impl ReadAhead {
 
     /// A number that identifies a table.
     pub(super) fn register(&self) -> u64 {
-        let mut state = self.shared().lock();
+        let mut state = lock(&self.shared().state);
         state.n_tables += 1;
         state.n_tables
     }
@@ -169,7 +170,7 @@ impl ReadAhead {
             return;
         }
         let budget = self.shared().pool.budget_words();
-        let mut state = self.shared().lock();
+        let mut state = lock(&self.shared().state);
         let mut start = announced.start;
         while start < announced.end {
             if let Some(slot) = state.slot_of(table, start) {
@@ -205,7 +206,7 @@ impl ReadAhead {
 
     /// Drops the slots that lie within `rows`.
     pub(super) fn release(&self, table: u64, rows: Range<usize>) {
-        let mut state = self.shared().lock();
+        let mut state = lock(&self.shared().state);
         let within = state.slots.range((table, rows.start)..(table, rows.end.max(rows.start)));
         let within: Vec<_> = within.filter(|(_, slot)| slot.end <= rows.end).map(|(&key, _)| key).collect();
         let released: Vec<_> = within.iter().map(|&key| state.remove(key)).collect();
@@ -220,7 +221,7 @@ impl ReadAhead {
     /// All slots of a table, in the order of its rows. Drop the result before waiting for a row, since the thread may need the
     /// memory.
     pub(super) fn pieces(&self, table: u64) -> Arc<[Piece]> {
-        let mut state = self.shared().lock();
+        let mut state = lock(&self.shared().state);
         if let Some(pieces) = state.pieces.get(&table) {
             return pieces.clone();
         }
@@ -236,11 +237,11 @@ impl ReadAhead {
     /// # Errors
     /// If it cannot be read, or the thread that read it has panicked; once for all that wait, so that it may be read again.
     pub(super) fn wait_for(&self, table: u64, row: usize) -> Result<(), Error> {
-        let mut state = self.shared().lock();
+        let mut state = lock(&self.shared().state);
         while let Some(slot) = state.slot_of(table, row).filter(|slot| slot.extent.is_none()) {
             let (start, failure) = (slot.start, slot.failure.clone());
             if failure.get().is_none() {
-                state = self.shared().settled.wait(state).expect(HOLDERS_DO_NOT_PANIC);
+                state = wait(&self.shared().settled, state);
             }
             if let Some(error) = failure.get() {
                 // Unless another thread that waited has removed it.
@@ -267,7 +268,7 @@ impl ReadAhead {
 impl Running {
     /// Starts threads until there are `n_threads`. Returns `false` if the system cannot start any; then nothing is read ahead.
     fn start(&self, n_threads: usize) -> bool {
-        let mut threads = self.threads.lock().expect(HOLDERS_DO_NOT_PANIC);
+        let mut threads = lock(&self.threads);
         while threads.len() < n_threads {
             let shared = self.shared.clone();
             let thread = thread::Builder::new().name("brisk-table read-ahead".to_owned()).spawn(move || shared.run());
@@ -282,7 +283,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.shared.lock().is_closed = true;
+        lock(&self.shared.state).is_closed = true;
         self.shared.queued.notify_all();
         self.shared.pool.close();
         for thread in self.threads.get_mut().into_iter().flat_map(std::mem::take) {
@@ -316,7 +317,7 @@ impl Shared {
     }
 
     fn next_job(&self) -> Option<Job> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         loop {
             if state.is_closed {
                 return None;
@@ -329,7 +330,7 @@ impl Shared {
                     return Some(job);
                 }
             }
-            state = self.queued.wait(state).expect(HOLDERS_DO_NOT_PANIC);
+            state = wait(&self.queued, state);
         }
     }
 
@@ -341,7 +342,7 @@ impl Shared {
             if let Some(memory) = self.pool.take(job.n_words) {
                 return Room::Made(memory);
             }
-            let mut state = self.lock();
+            let mut state = lock(&self.state);
             if state.is_later(job) {
                 // At once: otherwise the rows could be announced as those that come next in between, and would be taken for
                 // queued.
@@ -369,7 +370,7 @@ impl Shared {
     /// Stores the rows of a job, unless they are no longer wanted.
     fn settle(&self, job: &Job, extent: Arc<Extent>) {
         let key = (job.table, job.rows.start);
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let mut unwanted = (None, None);
         if state.is_wanted(job) {
             let is_later = state.is_later(job);
@@ -388,7 +389,7 @@ impl Shared {
     /// Lets those that wait for the rows of a job, or gather them next, return an error. Rows for later are read again instead:
     /// what is wrong now may have passed when they are needed.
     fn fail(&self, job: &Job, error: Error) {
-        let (mut state, mut removed) = (self.lock(), None);
+        let (mut state, mut removed) = (lock(&self.state), None);
         match state.unread(job) {
             Some(slot) if slot.is_later => removed = Some(state.remove((job.table, job.rows.start))),
             // A job is read once, so that there is none yet.
@@ -399,10 +400,6 @@ impl Shared {
         drop(removed);
         self.settled.notify_all();
         self.pool.wake();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect(HOLDERS_DO_NOT_PANIC)
     }
 }
 
@@ -498,5 +495,3 @@ impl State {
 
 /// The number of threads that read rows on this machine: more would take the time of those that use the rows.
 static N_NEAR: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, NonZero::get));
-
-const HOLDERS_DO_NOT_PANIC: &str = "no thread panics while it holds the lock";
