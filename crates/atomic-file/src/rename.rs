@@ -15,28 +15,18 @@ use crate::target::folder_of;
 /// Why [`AtomicFile::publish`](crate::AtomicFile::publish) failed.
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "a field is described with its variant, unless its name says what it is")]
 pub enum PublishError {
     /// The new file could not be written or renamed. The path is unchanged, and the temporary file has been removed.
     #[error("{path}: cannot be written: {cause}", path = shown(.path))]
-    Io {
-        /// The file to be written.
-        path: PathBuf,
-        /// The error from the operating system.
-        cause: io::Error,
-    },
+    Io { path: PathBuf, cause: io::Error },
     /// The new file is complete, but the old one cannot be replaced, because a program holds it or because of its permissions.
+    /// `path` is the one after following symbolic links, `kept` that of the new file.
     #[error(
         "{path} cannot be replaced: {cause}; the new file is complete and was kept as {kept}: close the programs that use the old one, then rename it",
         path = shown(.path), kept = shown(.kept)
     )]
-    Kept {
-        /// The file to be replaced, after following symbolic links.
-        path: PathBuf,
-        /// Where the new file is.
-        kept: PathBuf,
-        /// The error from the operating system.
-        cause: io::Error,
-    },
+    Kept { path: PathBuf, kept: PathBuf, cause: io::Error },
 }
 
 /// The error from the operating system, without the path.

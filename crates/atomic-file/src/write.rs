@@ -9,39 +9,21 @@ use crate::target::{folder_of, invalid, resolve};
 /// Why a file cannot be written as a whole.
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "a field is described with its variant, unless its name says what it is")]
 pub enum WriteError {
     /// The path is that of a folder.
     #[error("{}: names a folder, expected a file; add the name of a file in it", shown(path))]
-    IsFolder {
-        /// The path.
-        path: PathBuf,
-    },
+    IsFolder { path: PathBuf },
     /// The folder of the file, or of the file that a link at its path names, does not exist.
     #[error("{}: there is no folder {}; create it first, or write elsewhere", shown(path), shown(folder))]
-    NoFolder {
-        /// The path of the file.
-        path: PathBuf,
-        /// Its folder.
-        folder: PathBuf,
-    },
+    NoFolder { path: PathBuf, folder: PathBuf },
     /// No file can be at the path: it is a device, for example, longer than the file system allows, or in a read-only folder.
     #[error("{}: cannot be written: {cause}", shown(path))]
-    Refused {
-        /// The path.
-        path: PathBuf,
-        /// Why not.
-        cause: io::Error,
-    },
-    /// Writing failed, for example because the disk is full. An earlier file at this path is unchanged.
+    Refused { path: PathBuf, cause: io::Error },
+    /// Writing failed, for example because the disk is full: `cause` is the error of the system, or of the function that wrote
+    /// the content. An earlier file at this path is unchanged; `is_kept` says whether there is one.
     #[error("{}: writing failed: {cause}; {}", shown(path), left(*is_kept, cause))]
-    Failed {
-        /// The path of the file.
-        path: PathBuf,
-        /// Whether an earlier file of that name is still there.
-        is_kept: bool,
-        /// The error of the system, or of the function that wrote the content.
-        cause: io::Error,
-    },
+    Failed { path: PathBuf, is_kept: bool, cause: io::Error },
 }
 
 /// Writes `path` so that a reader, now or after a crash, finds either the old content or all of the new content. [`AtomicFile`]

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use crate::error::Error;
 use crate::shuffle::splitmix64_finish;
 use crate::source::RowSource;
-use crate::split::Fold;
-use crate::split::{check_folds, check_fractions, folds, n_rows_of, parts};
+use crate::split::{Fold, check_folds, check_fractions, folds, n_rows_of, parts};
 use crate::subset::Subset;
 
 /// Splits rows by a key that `key` returns for each row: a patient, a session, a day. All rows with the same key are in the same
@@ -51,7 +50,7 @@ pub fn split_by_key<S: RowSource + Clone, const N: usize>(
         (0..).zip(ends).find(|&(_, end)| place < end).map_or(last, |(part, _)| part)
     };
     let part_of_row: Vec<u32> = (0..n_rows_of(&source)?).map(part).collect();
-    array_of(parts(&source, &part_of_row, N)?)
+    parts(&source, &part_of_row)
 }
 
 /// Splits rows by a key, as [`split_by_key`] does, into parts of sizes that are as close to the fractions as the groups of rows
@@ -92,7 +91,7 @@ pub fn group_split<S: RowSource + Clone, const N: usize>(
         part_of_group[*number as usize] = part as u32;
     }
     let part_of_row: Vec<u32> = of_row.iter().map(|&group| part_of_group[group as usize]).collect();
-    array_of(parts(&source, &part_of_row, N)?)
+    parts(&source, &part_of_row)
 }
 
 /// Splits rows by a number of each, such as a time: the first part has the smallest, the last the greatest. Rows with the same
@@ -149,14 +148,7 @@ pub fn ordered_split<S: RowSource + Clone, const N: usize>(
         firsts.partition_point(|&first| first <= run).saturating_sub(1) as u32
     };
     let part_of_row: Vec<u32> = numbers.iter().map(part_of).collect();
-    array_of(parts(&source, &part_of_row, N)?)
-}
-
-fn array_of<S, const N: usize>(parts: Vec<Subset<S>>) -> Result<[Subset<S>; N], Error> {
-    match parts.try_into() {
-        Ok(parts) => Ok(parts),
-        Err(_) => unreachable!("as many parts as fractions"),
-    }
+    parts(&source, &part_of_row)
 }
 
 /// A key for [`split_by_key`] from bytes, such as a name. It will not change in later versions (64-bit FNV-1a).

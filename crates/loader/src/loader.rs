@@ -12,8 +12,7 @@ use crate::make::{AsGathered, Job, Make, Mapped, MappedRows, Row, make};
 use crate::plan::Plan;
 use crate::source::{Feature, RowSource};
 use crate::state::{Identity, State};
-use crate::timer::StageTimer;
-use crate::timer::Stages;
+use crate::timer::{StageTimer, Stages};
 
 /// Iterates over the batches of a source, one epoch at a time.
 ///

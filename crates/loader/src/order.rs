@@ -10,39 +10,25 @@ use crate::shuffle::Shuffle;
 /// The order in which an epoch takes the rows. The same for every thread, worker, rank and device.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "a field is described with its variant, unless its name says what it is")]
 pub enum Order {
     /// The order of the source.
     #[default]
     Sequential,
-    /// A different order in each epoch, a pure function of (seed, epoch): see [`Shuffle`].
-    Shuffled {
-        /// The seed of the training run.
-        seed: u64,
-    },
+    /// A different order in each epoch, a pure function of (seed of the training run, epoch): see [`Shuffle`].
+    Shuffled { seed: u64 },
     /// Blocks of rows in a different order in each epoch, and rows shuffled within a window of several blocks: see
     /// [`BlockShuffle`]. For tables larger than memory, which are then read in large sequential pieces;
     /// [`RowSource::hint`](crate::RowSource::hint) tells the source which blocks the next window needs, and which are no longer
-    /// needed.
-    Blocks {
-        /// The seed of the training run.
-        seed: u64,
-        /// The number of rows in a block; at least 1.
-        block_rows: u32,
-        /// The number of blocks that are shuffled together; at least 1. Two windows are in memory at a time, the one in use and
-        /// the one read ahead.
-        window_blocks: u32,
-    },
+    /// needed. `block_rows` and `window_blocks`, the number of blocks that are shuffled together, are at least 1. Two windows are
+    /// in memory at a time, the one in use and the one read ahead.
+    Blocks { seed: u64, block_rows: u32, window_blocks: u32 },
     /// As many rows of each of several regions of the source in every batch, shuffled by blocks within the regions: see
     /// [`LaneShuffle`]. For sources that several ranks read, each only the regions that its [part](crate::Shard::parts) of the
     /// batches comes from; hints are given as for [`Blocks`](Self::Blocks), for each region.
     Lanes(Lanes),
     /// Rows drawn by weight, with replacement: see [`WeightedDraws`]. The number of draws is the number of rows in an epoch.
-    Weighted {
-        /// The seed of the training run.
-        seed: u64,
-        /// The weight of each row, and the number of draws.
-        draws: Arc<WeightedDraws>,
-    },
+    Weighted { seed: u64, draws: Arc<WeightedDraws> },
 }
 
 impl Order {
@@ -102,12 +88,10 @@ impl Order {
 /// The order of one epoch: which row is at which position. Created by [`Order::of_epoch`].
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "a field is described with its variant, unless its name says what it is")]
 pub enum EpochOrder {
     /// Position `i` is row `i`.
-    Sequential {
-        /// The number of rows.
-        n_rows: u32,
-    },
+    Sequential { n_rows: u32 },
     /// A bijection of all rows.
     Shuffled(Shuffle),
     /// A bijection that keeps each row in its window.
@@ -115,14 +99,7 @@ pub enum EpochOrder {
     /// A bijection that keeps each row in its lane, and in its window there.
     Lanes(LaneShuffle),
     /// Not a bijection: a row may occur several times, or never.
-    Weighted {
-        /// The seed of the training run.
-        seed: u64,
-        /// The epoch.
-        epoch: u32,
-        /// The weight of each row.
-        draws: Arc<WeightedDraws>,
-    },
+    Weighted { seed: u64, epoch: u32, draws: Arc<WeightedDraws> },
 }
 
 /// The window of an order without windows of its own: how much a source of files may read ahead at a time.

@@ -10,8 +10,7 @@ use crate::make::Make;
 use crate::plan::Plan;
 use crate::ring::{NotTaken, Ring};
 use crate::source::{Feature, RowSource};
-use crate::state::Identity;
-use crate::state::State;
+use crate::state::{Identity, State};
 
 /// How many batches are made ahead of the consumer, and by how many threads. Neither changes the batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

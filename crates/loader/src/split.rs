@@ -1,6 +1,5 @@
 use crate::error::Error;
-use crate::shuffle::SPLIT_EPOCH;
-use crate::shuffle::Shuffle;
+use crate::shuffle::{SPLIT_EPOCH, Shuffle};
 use crate::source::RowSource;
 use crate::subset::Subset;
 
@@ -93,9 +92,10 @@ pub(crate) fn n_rows_of<S: RowSource>(source: &S) -> Result<u32, Error> {
 }
 
 /// The rows of each part, in order, given the part of each row.
-pub(crate) fn parts<S: RowSource + Clone>(source: &S, part_of_row: &[u32], n_parts: usize) -> Result<Vec<Subset<S>>, Error> {
-    let part = |part: usize| rows_where(part_of_row, |of_row| of_row as usize == part);
-    (0..n_parts).map(|nth| Subset::of_rows(source.clone(), part(nth))).collect()
+pub(crate) fn parts<S: RowSource + Clone, const N: usize>(source: &S, part_of_row: &[u32]) -> Result<[Subset<S>; N], Error> {
+    let part = |part: usize| Subset::of_rows(source.clone(), rows_where(part_of_row, |of_row| of_row as usize == part));
+    let parts = (0..N).map(part).collect::<Result<Vec<_>, _>>()?;
+    Ok(parts.try_into().unwrap_or_else(|_| unreachable!("as many parts as fractions")))
 }
 
 /// The folds, given the validation set that each row is in.

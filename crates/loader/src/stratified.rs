@@ -55,11 +55,7 @@ pub fn stratified_split<S: RowSource + Clone, const N: usize>(
             rows.by_ref().take(size).for_each(|&row| part_of_row[row as usize] = part);
         }
     }
-    let parts = parts(&source, &part_of_row, N)?;
-    match parts.try_into() {
-        Ok(parts) => Ok(parts),
-        Err(_) => unreachable!("as many parts as fractions"),
-    }
+    parts(&source, &part_of_row)
 }
 
 /// Like [`k_fold`](crate::k_fold), but the numbers of rows of each class differ by at most one between folds: the counts are

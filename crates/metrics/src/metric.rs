@@ -82,16 +82,12 @@ pub trait Metric: Debug + Send {
 /// The value of a [`Metric`].
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "a field is described with its variant, unless its name says what it is")]
 pub enum MetricValue {
     /// One number.
     Number(f64),
-    /// A square matrix: what is in row `actual` and column `predicted`.
-    Matrix {
-        /// The number of rows and columns: the classes.
-        n: usize,
-        /// `[n, n]`, row-major.
-        values: Vec<f64>,
-    },
+    /// A square matrix, `[n, n]`, row-major: what is in row `actual` and column `predicted`, for `n` classes.
+    Matrix { n: usize, values: Vec<f64> },
 }
 
 impl MetricValue {

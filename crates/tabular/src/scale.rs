@@ -19,19 +19,14 @@ pub enum Scaling {
 /// How one column is scaled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, deny_unknown_fields, expecting = "expected `mean` and `std`, or `quantiles`")]
+#[expect(missing_docs, reason = "a field is described with its variant, unless its name says what it is")]
 pub enum ColumnScale {
-    /// `(x - mean) / std`; a constant column is only centred.
-    Standard {
-        /// The mean of the training rows.
-        mean: f64,
-        /// Their standard deviation, of the population.
-        std: f64,
-    },
-    /// The quantile of the normal distribution at the rank of a value.
-    Quantile {
-        /// Values of the training rows at ranks that are evenly spaced from the smallest to the largest, in order.
-        quantiles: Vec<f32>,
-    },
+    /// `(x - mean) / std`, with the mean and the standard deviation (of the population) of the training rows; a constant column
+    /// is only centred.
+    Standard { mean: f64, std: f64 },
+    /// The quantile of the normal distribution at the rank of a value. `quantiles` are values of the training rows at ranks that
+    /// are evenly spaced from the smallest to the largest, in order.
+    Quantile { quantiles: Vec<f32> },
 }
 
 /// The maximum number of quantiles of a column.

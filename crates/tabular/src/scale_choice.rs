@@ -18,26 +18,17 @@ use crate::validated::Validated;
 /// Why [`Fitting::choose_target_scale`] chose a [`TargetScale`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "a field is described with its variant, unless its name says what it is")]
 pub enum TargetScaleReason {
-    /// Some numbers have no logarithm, or cannot be told from 0 in the digits of a standardised `f32`.
-    NotPositive {
-        /// The smallest of them; 0 if it cannot be told from it.
-        smallest: f64,
-    },
-    /// The numbers have no long tail above their mean, or the logarithm makes none of it go away.
-    NotSkewed {
-        /// The skewness of the training rows.
-        skewness: f64,
-        /// That of their logarithms.
-        of_logs: f64,
-    },
-    /// A short training with each scale, and its root mean squared error on the validation rows.
-    Validated {
-        /// With [`TargetScale::Standard`].
-        standard: f64,
-        /// With [`TargetScale::Log`].
-        log: f64,
-    },
+    /// Some numbers have no logarithm, or cannot be told from 0 in the digits of a standardised `f32`. `smallest` is the smallest
+    /// of them; 0 if it cannot be told from it.
+    NotPositive { smallest: f64 },
+    /// The numbers have no long tail above their mean, or the logarithm makes none of it go away. `skewness` is that of the
+    /// training rows, `of_logs` that of their logarithms.
+    NotSkewed { skewness: f64, of_logs: f64 },
+    /// A short training with [`TargetScale::Standard`] and one with [`TargetScale::Log`], and the root mean squared error of each
+    /// on the validation rows.
+    Validated { standard: f64, log: f64 },
 }
 
 impl fmt::Display for TargetScaleReason {

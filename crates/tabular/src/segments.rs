@@ -51,24 +51,14 @@ pub struct Segment {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "a field is described with its variant, unless its name says what it is")]
 pub enum SegmentValues {
-    /// Numbers of a range.
-    Numbers {
-        /// The smallest one.
-        min: f64,
-        /// The largest one.
-        max: f64,
-    },
+    /// Numbers of a range: the smallest and the largest one.
+    Numbers { min: f64, max: f64 },
     /// A value of a category.
-    Category {
-        /// The value.
-        value: String,
-    },
-    /// All values of a category with too few rows for segments of their own.
-    Others {
-        /// How many values these are.
-        n_values: usize,
-    },
+    Category { value: String },
+    /// All `n_values` values of a category with too few rows for segments of their own.
+    Others { n_values: usize },
     /// All values of a category that did not occur in training, or were too [rare](crate::Preprocessing::rare_values).
     Unseen,
     /// No value.

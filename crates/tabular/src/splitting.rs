@@ -12,29 +12,20 @@ use crate::target::Target;
 
 /// Which rows of a table may be in different sets.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[expect(missing_docs, reason = "a field is described with its variant, unless its name says what it is")]
 pub enum Splitting {
     /// Any, at random; those of each class in the same proportions, but at least one of each in every set, if there are as many.
     #[default]
     Random,
-    /// Only rows of different groups: [`DetectOptions::group`](crate::DetectOptions::group).
-    Groups {
-        /// The column.
-        column: String,
-        /// The group of each row, as a number.
-        groups: Vec<u64>,
-    },
-    /// Only rows that differ in some feature: [`DetectOptions::group_equal`](crate::DetectOptions::group_equal).
-    Equal {
-        /// A number of each row, which only equal rows have in common.
-        keys: Vec<u64>,
-    },
-    /// Only earlier and later rows: [`DetectOptions::time`](crate::DetectOptions::time).
-    Times {
-        /// The column.
-        column: String,
-        /// The time of each row: a number, or the seconds since 1970.
-        times: Vec<f64>,
-    },
+    /// Only rows of different groups: [`DetectOptions::group`](crate::DetectOptions::group), with the group of each row, as a
+    /// number.
+    Groups { column: String, groups: Vec<u64> },
+    /// Only rows that differ in some feature: [`DetectOptions::group_equal`](crate::DetectOptions::group_equal), with a number of
+    /// each row, which only equal rows have in common.
+    Equal { keys: Vec<u64> },
+    /// Only earlier and later rows: [`DetectOptions::time`](crate::DetectOptions::time), with the time of each row: a number, or
+    /// the seconds since 1970.
+    Times { column: String, times: Vec<f64> },
 }
 
 impl Splitting {

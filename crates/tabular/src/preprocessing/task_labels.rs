@@ -10,27 +10,19 @@ use crate::target::Target;
 /// Why rows could not be [preprocessed](super::Preprocessed).
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "a field is described with its variant, unless its name says what it is")]
 pub enum PreprocessedError<E: StdError + 'static> {
     /// The error of the rows as they are stored.
     #[error(transparent)]
     Source(E),
-    /// A row is of a class that no row of training has.
+    /// A row, counted from 0 where the rows are stored, is of a class that no row of training has; `known` are those of training.
     #[error(
         "row {row}: `{}` is `{}`, a class of which training had no row; it had {}; leave such rows out, or train on some of them",
         printable(target),
         printable(class),
         listed(known)
     )]
-    UnknownClass {
-        /// The row, from 0, where the rows are stored.
-        row: usize,
-        /// The target.
-        target: String,
-        /// The class.
-        class: String,
-        /// The classes of training.
-        known: Vec<String>,
-    },
+    UnknownClass { row: usize, target: String, class: String, known: Vec<String> },
 }
 
 /// How the labels of a source become those of the task.
