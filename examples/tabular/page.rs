@@ -75,8 +75,7 @@ where
         let values = network.watched_values().into_iter().enumerate().map(|(i, value)| [(i + 1) as f64, value]);
         Series::new(format!("network {}", i + 1), values)
     };
-    let curves = LineChart::new(watched.replace('_', " ")).x_label("epoch");
-    let curves = reports().map(curve).fold(curves, LineChart::series);
+    let curves = LineChart::new(watched.replace('_', " "), "epoch", reports().map(curve));
     let cost = |((i, network), weight): ((usize, &FitReport), &f32)| {
         let best = format!("best {watched} {} in epoch {}", number(network.best_value), network.best_epoch);
         let weight = if *weight > 0.0 { format!("weight {}", number(f64::from(*weight))) } else { "not kept".to_owned() };

@@ -35,11 +35,11 @@ fn binary(rows: &Scored<'_>, classes: &[String], threshold: f32) -> Result<Vec<P
     if rows.labels.contains(&0.0) && rows.labels.contains(&1.0) {
         let area = value(&mut RocAuc::new(), rows)?;
         let roc = Series::new("true positive rate", roc_curve(rows)?);
-        panels.push(roc_chart(format!("ROC curve · AUC {area:.4}")).series(roc).square().into());
+        panels.push(LineChart { is_square: true, ..roc_chart(format!("ROC curve · AUC {area:.4}"), vec![roc]) }.into());
         let precision = value(&mut AveragePrecision::new(), rows)?;
         let curve = Series::new("precision", precision_recall_curve(rows)?);
-        let chart = of_shares(format!("Precision and recall · AP {precision:.4}"), "recall", "precision");
-        panels.push(chart.series(curve).square().into());
+        let title = format!("Precision and recall · AP {precision:.4}");
+        panels.push(LineChart { is_square: true, ..of_shares(title, "recall", "precision", vec![curve]) }.into());
     }
     panels.push(calibration(rows)?);
     // Positive where the probability is above the threshold.
@@ -67,33 +67,34 @@ fn multi_class(rows: &Scored<'_>, classes: &[String]) -> Result<Vec<Panel>, Erro
 /// A ROC curve for each label that has both values.
 fn multi_label(rows: &Scored<'_>, classes: &[String]) -> Result<Panel, Error> {
     let n = rows.n_labels;
-    let mut chart = roc_chart("ROC curves".to_owned());
+    let mut curves = Vec::new();
     for column in 0..n {
         let of_column = |values: &[f32]| values.iter().skip(column).step_by(n).copied().collect::<Vec<f32>>();
         let (outputs, labels) = (of_column(rows.outputs), of_column(rows.labels));
         if labels.contains(&0.0) && labels.contains(&1.0) {
             let name = classes.get(column).cloned().unwrap_or_else(|| format!("label {column}"));
             let one = Scored { weights: rows.weights, ..Scored::binary(&outputs, &labels) };
-            chart = chart.series(Series::new(name, roc_curve(&one)?));
+            curves.push(Series::new(name, roc_curve(&one)?));
         }
     }
-    Ok(chart.into())
+    Ok(roc_chart("ROC curves".to_owned(), curves).into())
 }
 
-fn roc_chart(title: String) -> LineChart {
-    of_shares(title, "false positive rate", "true positive rate").diagonal()
+fn roc_chart(title: String, curves: Vec<Series>) -> LineChart {
+    LineChart { has_diagonal: true, ..of_shares(title, "false positive rate", "true positive rate", curves) }
 }
 
 /// A chart of numbers from 0 to 1.
-fn of_shares(title: String, x_label: &str, y_label: &str) -> LineChart {
-    LineChart::new(title).x_label(x_label).y_label(y_label).x_range([0.0, 1.0]).y_range([0.0, 1.0])
+fn of_shares(title: String, x_label: &str, y_label: &str, series: Vec<Series>) -> LineChart {
+    let range = Some([0.0, 1.0]);
+    LineChart { y_label: y_label.to_owned(), x_range: range, y_range: range, ..LineChart::new(title, x_label, series) }
 }
 
 fn calibration(rows: &Scored<'_>) -> Result<Panel, Error> {
     let error = value(&mut ExpectedCalibrationError::new(), rows)?;
-    let points = calibration_curve(rows, 15)?;
-    let chart = of_shares(format!("Calibration · error {error:.4}"), "predicted probability", "observed frequency");
-    Ok(chart.series(Series::new("observed", points)).diagonal().square().into())
+    let (title, observed) = (format!("Calibration · error {error:.4}"), Series::new("observed", calibration_curve(rows, 15)?));
+    let chart = of_shares(title, "predicted probability", "observed frequency", vec![observed]);
+    Ok(LineChart { has_diagonal: true, is_square: true, ..chart }.into())
 }
 
 fn confusion(rows: &Scored<'_>, classes: &[String]) -> Result<Panel, Error> {

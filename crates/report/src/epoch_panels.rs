@@ -14,14 +14,14 @@ pub(crate) fn of(epochs: &[f64], columns: &[(&str, &[f64])], best_epoch: Option<
         }
     }
     let chart = |metric: &str| {
-        let mut chart = LineChart::new(title(metric)).x_label("epoch");
-        for (column, values) in columns.iter().filter(|(column, _)| divided(column).1 == metric) {
+        let columns = columns.iter().filter(|(column, _)| divided(column).1 == metric);
+        let series = columns.map(|(column, values)| {
             let set = divided(column).0.map(|set| set.label);
             let points = epochs.iter().zip(values.iter()).map(|(&epoch, &value)| [epoch, value]);
-            let series = Series::new(set.unwrap_or(column), points);
-            chart = chart.series(if set == Some("training") { series.muted() } else { series });
-        }
-        Panel::Lines(best_epoch.into_iter().fold(chart, |chart, epoch| chart.mark(epoch, "best")))
+            Series { is_muted: set == Some("training"), ..Series::new(set.unwrap_or(column), points) }
+        });
+        let mark = best_epoch.map(|epoch| (epoch, "best".to_owned()));
+        Panel::Lines(LineChart { mark, ..LineChart::new(title(metric), "epoch", series) })
     };
     metrics.into_iter().map(chart).collect()
 }

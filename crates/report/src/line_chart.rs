@@ -5,39 +5,43 @@ use crate::number::number;
 /// Lines over a common axis.
 #[derive(Clone, Debug, Default)]
 pub struct LineChart {
-    pub(crate) title: String,
-    pub(crate) x_label: String,
-    y_label: String,
-    series: Vec<Series>,
-    x_range: Option<[f64; 2]>,
-    y_range: Option<[f64; 2]>,
-    x_scale: Scale,
-    y_scale: Scale,
-    has_diagonal: bool,
-    mark: Option<(f64, String)>,
-    /// Whether it takes a third of the page's width, not half of it.
-    pub(crate) is_square: bool,
+    /// The title.
+    pub title: String,
+    /// The name of the horizontal axis.
+    pub x_label: String,
+    /// The name of the vertical axis; may be empty.
+    pub y_label: String,
+    /// The lines.
+    pub series: Vec<Series>,
+    /// The range of the horizontal axis, if it is not that of the points.
+    pub x_range: Option<[f64; 2]>,
+    /// The range of the vertical axis, if it is not that of the points.
+    pub y_range: Option<[f64; 2]>,
+    /// The scales of the horizontal and of the vertical axis.
+    pub scales: [Scale; 2],
+    /// Whether the diagonal is drawn, where curves lie if predictions are random.
+    pub has_diagonal: bool,
+    /// A position on the horizontal axis that is marked, and its note.
+    pub mark: Option<(f64, String)>,
+    /// Whether the chart is nearly square: it takes a third of the page's width, not half of it.
+    pub is_square: bool,
 }
 
 /// One line of a [`LineChart`].
 #[derive(Clone, Debug)]
 pub struct Series {
-    name: String,
-    points: Vec<[f64; 2]>,
-    is_muted: bool,
+    /// Its name.
+    pub name: String,
+    /// Its points, each `[x, y]`, in increasing order of `x`. A value that is not finite leaves a gap.
+    pub points: Vec<[f64; 2]>,
+    /// Whether it is grey, as a reference for others.
+    pub is_muted: bool,
 }
 
 impl Series {
-    /// A line through `points`, each `[x, y]`, in increasing order of `x`. A value that is not finite leaves a gap.
+    /// A line through `points` in a colour.
     pub fn new(name: impl Into<String>, points: impl IntoIterator<Item = [f64; 2]>) -> Self {
         Self { name: name.into(), points: points.into_iter().collect(), is_muted: false }
-    }
-
-    /// The same line in grey, as a reference for others.
-    #[must_use]
-    pub fn muted(mut self) -> Self {
-        self.is_muted = true;
-        self
     }
 }
 
@@ -51,72 +55,9 @@ const MAX_DOTS: usize = 40;
 const MAX_HOVERS: usize = 120;
 
 impl LineChart {
-    /// A chart without lines.
-    pub fn new(title: impl Into<String>) -> Self {
-        Self { title: title.into(), ..Self::default() }
-    }
-
-    /// Adds a line.
-    #[must_use]
-    pub fn series(mut self, series: Series) -> Self {
-        self.series.push(series);
-        self
-    }
-
-    /// Names the horizontal axis.
-    #[must_use]
-    pub fn x_label(mut self, label: impl Into<String>) -> Self {
-        self.x_label = label.into();
-        self
-    }
-
-    /// Names the vertical axis.
-    #[must_use]
-    pub fn y_label(mut self, label: impl Into<String>) -> Self {
-        self.y_label = label.into();
-        self
-    }
-
-    /// Fixes the range of the horizontal axis.
-    #[must_use]
-    pub fn x_range(mut self, range: [f64; 2]) -> Self {
-        self.x_range = Some(range);
-        self
-    }
-
-    /// Fixes the range of the vertical axis.
-    #[must_use]
-    pub fn y_range(mut self, range: [f64; 2]) -> Self {
-        self.y_range = Some(range);
-        self
-    }
-
-    /// Sets the scales of the axes.
-    #[must_use]
-    pub fn scales(mut self, x: Scale, y: Scale) -> Self {
-        (self.x_scale, self.y_scale) = (x, y);
-        self
-    }
-
-    /// Draws the diagonal, where curves lie if predictions are random.
-    #[must_use]
-    pub fn diagonal(mut self) -> Self {
-        self.has_diagonal = true;
-        self
-    }
-
-    /// Marks a position on the horizontal axis.
-    #[must_use]
-    pub fn mark(mut self, x: f64, text: impl Into<String>) -> Self {
-        self.mark = Some((x, text.into()));
-        self
-    }
-
-    /// A chart that is nearly square.
-    #[must_use]
-    pub fn square(mut self) -> Self {
-        self.is_square = true;
-        self
+    /// A chart of these lines.
+    pub fn new(title: impl Into<String>, x_label: impl Into<String>, series: impl IntoIterator<Item = Series>) -> Self {
+        Self { title: title.into(), x_label: x_label.into(), series: series.into_iter().collect(), ..Self::default() }
     }
 
     /// The names of the lines and the classes of their colours, for a legend: none for a single line.
@@ -127,8 +68,8 @@ impl LineChart {
 
     pub(crate) fn svg(&self, width: f64, height: f64) -> String {
         let points = || self.series.iter().flat_map(|series| series.points.iter().copied());
-        let x = Axis::over(points().map(|[x, _]| x), self.x_range, self.x_scale);
-        let y = Axis::over(points().map(|[_, y]| y), self.y_range, self.y_scale);
+        let x = Axis::over(points().map(|[x, _]| x), self.x_range, self.scales[0]);
+        let y = Axis::over(points().map(|[_, y]| y), self.y_range, self.scales[1]);
         let frame = Frame::new(x, if self.y_range.is_some() { y } else { y.padded() }, width, height);
         let mut svg = frame.open(&self.title, &self.x_label, &self.y_label);
         if self.has_diagonal {

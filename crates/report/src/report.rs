@@ -104,7 +104,7 @@ impl Report {
     /// Adds a chart of a value per step, such as the learning rate or the scale of the loss.
     pub fn steps(&mut self, title: &str, first_step: usize, values: &[f64]) -> &mut Self {
         let points = values.iter().enumerate().map(|(i, &value)| [(first_step + i) as f64, value]);
-        self.panel(LineChart::new(title).x_label("step").series(Series::new(title, points)))
+        self.panel(LineChart::new(title, "step", [Series::new(title, points)]))
     }
 
     /// Adds charts of a model's outputs and their labels. Binary: ROC and precision-recall curves, calibration, confusion matrix

@@ -95,9 +95,9 @@ impl LearningRates {
     /// [`Panel::to_svg`](brisk_report::Panel::to_svg).
     pub fn chart(&self) -> LineChart {
         let points = self.rates.iter().zip(&self.losses).map(|(&rate, &loss)| [rate, loss]);
-        let chart = LineChart::new("Learning-rate finder").x_label("learning rate").y_label("smoothed loss");
-        let chart = chart.scales(Scale::Log, Scale::Linear).series(Series::new("loss", points));
-        self.suggestion.into_iter().fold(chart, |chart, rate| chart.mark(rate, format!("suggested {rate:.1e}")))
+        let chart = LineChart::new("Learning-rate finder", "learning rate", [Series::new("loss", points)]);
+        let mark = self.suggestion.map(|rate| (rate, format!("suggested {rate:.1e}")));
+        LineChart { y_label: "smoothed loss".to_owned(), scales: [Scale::Log, Scale::Linear], mark, ..chart }
     }
 
     fn of(losses: &[Option<f32>], rate: impl Fn(usize) -> f64) -> Self {

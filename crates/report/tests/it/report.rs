@@ -51,9 +51,9 @@ fn sample() -> Result<Report, Error> {
     ]);
     report.section("Steps").steps("Learning rate", 0, &lr).steps("Loss scale", 0, &scale);
     let sweep = (0..60).map(|i| [10_f64.powf(-6.0 + f64::from(i) / 10.0), 0.7 - 0.3 / (1.0 + (f64::from(30 - i) / 4.0).exp())]);
-    let finder =
-        LineChart::new("Learning-rate finder").x_label("learning rate").y_label("loss").scales(Scale::Log, Scale::Linear);
-    report.panel(finder.series(Series::new("loss", sweep)).mark(1e-3, "suggested 1e-3"));
+    let finder = LineChart::new("Learning-rate finder", "learning rate", [Series::new("loss", sweep)]);
+    let (scales, mark) = ([Scale::Log, Scale::Linear], Some((1e-3, "suggested 1e-3".to_owned())));
+    report.panel(LineChart { y_label: "loss".to_owned(), scales, mark, ..finder });
     report
         .section("Validation rows")
         .classification(&Scored::binary(&logits, &labels), &["background".into(), "signal <b>".into()])?;
@@ -200,8 +200,9 @@ fn odd_values_draw_something() {
     let mut report = Report::new("");
     for (index, values) in odd.into_iter().enumerate() {
         report.steps(&format!("steps {index}"), 10, values).epochs(&[("loss", values), ("train_loss", values)]);
-        let log = LineChart::new("log").scales(Scale::Log, Scale::Log).mark(f64::NAN, "nowhere");
-        report.panel(log.series(Series::new("line", values.iter().enumerate().map(|(x, &y)| [x as f64, y]))));
+        let line = Series::new("line", values.iter().enumerate().map(|(x, &y)| [x as f64, y]));
+        let (scales, mark) = ([Scale::Log; 2], Some((f64::NAN, "nowhere".to_owned())));
+        report.panel(LineChart { scales, mark, ..LineChart::new("log", "", [line]) });
         let bars = BarChart::new("bars", "ms", values.iter().map(|&value| ("bar", value)));
         let svg = Panel::from(bars.clone()).to_svg().expect("a chart");
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "only finite values: {svg}");
@@ -231,8 +232,8 @@ fn many_values_stay_small() {
 #[test]
 fn a_chart_is_an_svg_file() {
     let line = |name: &str, slope: f64| Series::new(name, (1..=9).map(|x| [f64::from(x), slope / f64::from(x)]));
-    let lines =
-        LineChart::new("Loss & more").x_label("epoch").series(line("training", 1.0).muted()).series(line("validation", 1.5));
+    let training = Series { is_muted: true, ..line("training", 1.0) };
+    let lines = LineChart::new("Loss & more", "epoch", [training, line("validation", 1.5)]);
     let bars = BarChart::new("Kernels", "ms", [("matmul", 3.0), ("adam", 1.0)]);
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("chart.svg");
     for panel in [Panel::from(lines), bars.into(), MatrixChart::new("Classes", &[], vec![3.0, 1.0, 0.0, 4.0]).into()] {
