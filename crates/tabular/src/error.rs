@@ -124,8 +124,8 @@ pub enum Error {
     /// No row has a weight.
     #[error("{path}: column `{column}`: all {n_rows} weights are 0, expected some above 0; choose another column", path = printable(path), column = printable(column))]
     NoWeight { path: PathBuf, column: String, n_rows: usize },
-    /// A cross-validation with too few folds, or more than there are things to divide among them: `found` rows, rows of a class, or
-    /// groups, as `what` says.
+    /// A cross-validation with too few folds, or more than there are things to divide among them: `found` rows, rows of a
+    /// class, or groups, as `what` says.
     #[error(
         "{n_folds} folds cannot be made of {found} {what}; choose 2 folds or more, and at most as many as there are of these"
     )]
