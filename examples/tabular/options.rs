@@ -75,8 +75,9 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", help_heading = "Data", default_value = "1", value_parser = whole::<usize>(1..=MAX_COUNT))]
     pub(crate) min_category_rows: usize,
 
-    /// What is trained: quick, a small ensemble of networks, in half a minute for 20,000 rows; good, two larger ones and a linear
-    /// model, in minutes; best, also several with drawn settings. Those are kept that are best together
+    /// What is trained: quick, an ensemble of networks, in half a minute for 20,000 rows; good, four of them that differ in widths
+    /// and embeddings, and a linear model, in minutes; best, also several with drawn settings. Those are kept that are best
+    /// together
     #[arg(long, value_name = "HOW", help_heading = "Training", default_value = "good", conflicts_with = "model",
         value_parser = one_of([("quick", Effort::Quick), ("good", Effort::Good), ("best", Effort::Best)]))]
     pub(crate) effort: Effort,
@@ -113,7 +114,7 @@ pub(crate) struct Options {
     /// 256,256,256]
     #[arg(long, value_name = "A,B", help_heading = "Training", value_parser = list(whole::<usize>(1..=1 << 16)))]
     pub(crate) hidden: Option<std::vec::Vec<usize>>,
-    /// Members of an ensemble [default: 32, with quick 16; of a realmlp 4]
+    /// Members of an ensemble [default: 16; of a realmlp 4]
     #[arg(long, value_name = "N", help_heading = "Training", value_parser = whole::<usize>(1..=1024))]
     pub(crate) members: Option<usize>,
     /// Maximum number of epochs; with --minutes those that fit, if they are fewer
@@ -285,7 +286,7 @@ impl Options {
             None => self.effort.recipes(rows, target, self.seed),
             Some(Kind::Mlp) => of_one(Network::Mlp { hidden: vec![256, 128] }),
             Some(Kind::ResidualMlp) => of_one(Network::ResidualMlp { width: 128, hidden: 256, n_blocks: 2 }),
-            Some(Kind::TabM(_)) => vec![Recipe::good(rows, target)],
+            Some(Kind::TabM(_)) => vec![Recipe::quick(rows, target)],
             Some(Kind::RealMlp) => vec![Recipe::real_mlp(rows, target)],
         };
         for recipe in &mut recipes {

@@ -11,7 +11,7 @@ use std::time::Instant;
 use brisk_loader::{RowSource, Rows, Subset};
 use brisk_nn::tensor::program::{Device, Selection};
 use brisk_table::Dictionary;
-use brisk_tabular::{Columns, Preprocessing, Recipe, Scaling, TabularModel, Target};
+use brisk_tabular::{Columns, Network, Preprocessing, Recipe, Scaling, TabularModel, Target};
 use brisk_train::{FeedElement, Predictor};
 
 type AnyError = Box<dyn std::error::Error>;
@@ -39,9 +39,12 @@ fn main() -> Result<(), AnyError> {
             let preprocessing = Preprocessing::fit(&columns, &rows, Scaling::Standard)?;
             let target = Target::detect("income", &["low".to_owned(), "high".to_owned()], None, &rows)?;
             let of_train = preprocessing.over(&columns, &rows)?.with_target(&target).to_rows("train")?;
-            let recipe = Recipe::good(&of_train, &target);
+            let mut network = Recipe::quick(&of_train, &target).network;
+            if let Network::TabM { n_members, .. } = &mut network {
+                *n_members = 32;
+            }
             let folder = tempfile::tempdir()?;
-            TabularModel::new(7, preprocessing, target, recipe.network).save(folder.path())?;
+            TabularModel::new(7, preprocessing, target, network).save(folder.path())?;
             measure(&device, &TabularModel::load(folder.path())?, &columns, &rows, if is_smoke { 3 } else { 2000 })
         }
     }

@@ -15,9 +15,9 @@ use crate::target::Target;
 pub enum Effort {
     /// About half a minute for a table of 20,000 rows on two cores: a TabM-mini of 16 members.
     Quick,
-    /// Some minutes: two of 32 members with larger embeddings, of which one is trained for longer than the other, and with more
-    /// bins of the numbers, and a linear model. Which of them overfits, or is not finished, depends on the table, so the model
-    /// has the one that predicts validation rows best, or several.
+    /// Some minutes: four of them, with bins and with waves as embeddings of the numbers, of which one has more bins and one is
+    /// wider, and a linear model. Which of them overfits, or is not finished, depends on the table, and their errors differ, so
+    /// the model has those that predict validation rows best together.
     #[default]
     Good,
     /// Up to seven times that: the networks of [`Good`](Self::Good), an ensemble of four RealMLPs and others with settings
@@ -25,7 +25,7 @@ pub enum Effort {
     Best,
 }
 
-/// The steps of a recipe whose learning rate is annealed: classes are learned, and soon overfitted, in fewer than numbers.
+/// The steps of a recipe whose learning rate is annealed.
 const SHORT: usize = 1_600;
 const LONG: usize = 4_500;
 
@@ -53,16 +53,20 @@ impl Effort {
             recipes.extend((self != Self::Quick).then(|| Recipe::linear(rows, target)));
             return recipes;
         }
+        let of_kind = n_steps(target);
+        let waves = NumberEmbedding::Periodic { n_frequencies: 32, std: 0.5, dim: 16 };
         match self {
             Self::Quick => vec![Recipe::quick(rows, target)],
             Self::Good => {
-                let other = if target.classes().is_empty() { SHORT } else { LONG };
-                let mut recipes = vec![Recipe::good(rows, target), Recipe::good_for(rows, target, other)];
-                // Large tables have the same fewest epochs in both.
-                recipes.dedup_by_key(|recipe| recipe.max_epochs);
-                // After the first, which nothing can keep from being trained.
-                recipes.insert(1, Recipe::linear(rows, target));
-                recipes
+                let networks = [
+                    Recipe::quick(rows, target),
+                    // After the first, which nothing can keep from being trained.
+                    Recipe::linear(rows, target),
+                    Recipe::of_widths(vec![256, 256], piecewise_linear(rows, MANY_BINS, 16), rows, target, LONG),
+                    Recipe::of_widths(vec![256, 256], waves, rows, target, of_kind),
+                    Recipe::of_widths(vec![384, 384], piecewise_linear(rows, FEW_BINS, 8), rows, target, of_kind),
+                ];
+                networks.into()
             }
             Self::Best => {
                 let drawn = (0..N_DRAWN).map(|i| Recipe::drawn(rows, target, seed, i));
@@ -110,19 +114,13 @@ pub struct Recipe {
 impl Recipe {
     /// That of [`Effort::Quick`].
     pub fn quick(rows: &Rows, target: &Target) -> Self {
-        let network = tab_m(Adapters::First, 16, vec![256, 256], 0.1, piecewise_linear(rows, FEW_BINS, 8), CATEGORY_DIM);
-        Self::annealed(network, rows, target, if target.classes().is_empty() { 3_000 } else { SHORT })
+        Self::of_widths(vec![256, 256], piecewise_linear(rows, FEW_BINS, 8), rows, target, n_steps(target))
     }
 
-    /// The first of [`Effort::Good`].
-    pub fn good(rows: &Rows, target: &Target) -> Self {
-        Self::good_for(rows, target, if target.classes().is_empty() { LONG } else { SHORT })
-    }
-
-    fn good_for(rows: &Rows, target: &Target, n_steps: usize) -> Self {
-        let n_bins = if n_steps < LONG { FEW_BINS } else { MANY_BINS };
-        let network = tab_m(Adapters::First, 32, vec![256, 256], 0.1, piecewise_linear(rows, n_bins, 16), CATEGORY_DIM);
-        Self::annealed(network, rows, target, n_steps)
+    fn of_widths(hidden: Vec<usize>, numbers: NumberEmbedding, rows: &Rows, target: &Target, n_steps: usize) -> Self {
+        // Numbers are overfitted less.
+        let dropout = if target.classes().is_empty() { 0.05 } else { 0.1 };
+        Self::annealed(tab_m(Adapters::First, 16, hidden, dropout, numbers, CATEGORY_DIM), rows, target, n_steps)
     }
 
     /// Trains for about `n_steps` with a learning rate that is high at first and 0 at last. Steps matter rather than epochs, so
@@ -157,13 +155,13 @@ impl Recipe {
         } else {
             NumberEmbedding::Periodic { n_frequencies: one_of(4, &[16, 24, 32, 48]), std: logarithmic(11, 0.3, 3.0) as f32, dim }
         };
-        let dropout = if uniform(5) < 0.3 { 0.0 } else { (0.4 * uniform(6)) as f32 };
+        let dropout = if uniform(5) < 0.3 { 0.0 } else { (0.2 * uniform(6)) as f32 };
+        let network = tab_m(adapters, 16, hidden, dropout, numbers, one_of(13, &[4, 8, 16]));
         Self {
-            network: tab_m(adapters, 32, hidden, dropout, numbers, one_of(13, &[4, 8, 16])),
             lr: logarithmic(7, 4e-3, 2e-2),
             weight_decay: if uniform(8) < 0.3 { 0.0 } else { logarithmic(9, 1e-4, 1e-1) as f32 },
             muon: Some(logarithmic(14, 0.7, 5.0) as f32),
-            ..Self::good_for(rows, target, logarithmic(12, SHORT as f64, LONG as f64) as usize)
+            ..Self::annealed(network, rows, target, logarithmic(12, SHORT as f64, LONG as f64) as usize)
         }
     }
 
@@ -272,6 +270,11 @@ impl Recipe {
 
 /// The weight decay of matrices that [`Muon`] trains.
 const MUON_DECAY: f32 = 0.05;
+
+/// The steps of a recipe whose learning rate is annealed: classes are learned, and soon overfitted, in fewer than numbers.
+fn n_steps(target: &Target) -> usize {
+    if target.classes().is_empty() { 3_000 } else { SHORT }
+}
 
 /// What is watched of classes: the area under the curve and the accuracy stop improving while probabilities still do.
 fn log_loss_of(target: &Target) -> Option<String> {
