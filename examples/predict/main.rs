@@ -7,8 +7,10 @@ mod options;
 mod output;
 #[cfg(feature = "all-formats")]
 mod parquet;
+mod scored;
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -18,12 +20,12 @@ use brisk_examples::tabular::{Program, read};
 use brisk_examples::{check_files_differ, check_model, check_output, command_line, print, write_json};
 use brisk_report::{closing_table, rows_per_second, seconds, thousands};
 use brisk_table::printable;
-use brisk_tabular::{TabularModel, TabularModels, TabularRows};
+use brisk_tabular::{TabularModel, TabularModels, TabularRows, TextOptions};
 use brisk_train::StopFlag;
 use serde_json::{Map, Value, json};
 
 use options::Options;
-use output::{Cells, Output, Predicted};
+use output::{Cells, Kept, Output, Predicted};
 
 fn main() -> ExitCode {
     command_line::run(run)
@@ -72,19 +74,26 @@ fn run(options: Options) -> Result<ExitCode> {
     let predicted: Vec<Predicted> = predicted.collect::<Result<_>>()?;
     let n_rows = predicted[0].predictions.n_rows();
     let rows_per_s = n_rows as f64 / computing.elapsed().as_secs_f64();
-    output.write(&options.out, &predicted, if options.spreadsheet { Cells::ForSpreadsheets } else { Cells::AsTheyAre })?;
+    let kept = kept(&options, &text, data.path(), &predicted, &stop)?;
+    let scored = scored::each(&models, &predicted, data.path(), &text, &stop)?;
+    output.write(&options.out, &kept, &predicted, if options.spreadsheet { Cells::ForSpreadsheets } else { Cells::AsTheyAre })?;
     if let Some(path) = &options.json {
         let mut results = json!({
             "device": device.info().to_string(), "executor": device.info().kind.executor(), "rows": n_rows,
             "rows_per_s": rows_per_s, "seconds": started.elapsed().as_secs_f64(), "out": options.out.to_string_lossy(),
         });
-        let targets: Vec<Map<String, Value>> =
-            models.models().iter().zip(&rows).map(|(model, rows)| of_target(model, rows)).collect();
+        let of_each = models.models().iter().zip(&rows).zip(&scored);
+        let of_each =
+            of_each.map(|((model, rows), scored)| of_target(model, rows).into_iter().chain(scored::json(scored)).collect());
+        let targets: Vec<Map<String, Value>> = of_each.collect();
         match (&mut results, &targets[..]) {
             (Value::Object(results), [only]) => results.extend(only.clone()),
             _ => results["targets"] = json!(targets),
         }
         write_json(path, &results)?;
+    }
+    for scored in scored.iter().flatten() {
+        print::result(scored.table())?;
     }
     let mut lines = Vec::new();
     for model in models.models() {
@@ -100,6 +109,25 @@ fn run(options: Options) -> Result<ExitCode> {
     ]);
     print::result(closing_table(&lines))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The columns of `--keep`.
+fn kept(options: &Options, text: &TextOptions, file: &Path, predicted: &[Predicted], stop: &StopFlag) -> Result<Vec<Kept>> {
+    if options.keep.is_empty() {
+        return Ok(Vec::new());
+    }
+    let kept = read(file, Program::Predict, stop, |progress| text.read_cells(file, &options.keep, progress))?;
+    let n_rows = predicted[0].predictions.n_rows();
+    let mut names: HashSet<String> = predicted.iter().flat_map(Predicted::names).collect();
+    for (name, cells) in &kept {
+        let column = printable(name);
+        ensure!(
+            names.insert(name.clone()),
+            "--keep {column}: there is a column of this name in the output already; leave it out"
+        );
+        ensure!(cells.len() == n_rows, "--keep {column}: it has {} cells for {n_rows} rows", cells.len());
+    }
+    Ok(kept)
 }
 
 /// What the results say about a target.
@@ -127,6 +155,10 @@ fn check(options: &Options) -> Result<Output> {
     options.server.apply([data.as_path()])?;
     check_model(&options.model)?;
     let output = Output::of(out)?;
+    ensure!(
+        options.keep.is_empty() || output != Output::Table,
+        "--keep: a brisk table has no columns of text; write .csv or .parquet"
+    );
     ensure!(!options.spreadsheet || output == Output::Csv, "--spreadsheet: {} is not a CSV file", printable(out));
     ensure!(is_url(data) || data.exists(), "{}: cannot open the table: there is no such file", printable(data));
     let mut outputs = vec![("--out", out.as_path())];

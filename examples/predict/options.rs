@@ -16,6 +16,9 @@ pub(crate) struct Options {
     /// File to write: .csv, .parquet (with the feature all-formats) or a brisk table, .safetensors
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) out: PathBuf,
+    /// Column of the rows, such as an identifier, that is written before the predictions as it is in their file; may be repeated
+    #[arg(long, value_name = "COLUMN", help_heading = "Results")]
+    pub(crate) keep: Vec<String>,
     /// For a CSV that a spreadsheet opens: put a ' before names that start with =, +, - or @, which it would run as formulas
     #[arg(long, help_heading = "Results")]
     pub(crate) spreadsheet: bool,
@@ -34,4 +37,4 @@ const EXAMPLES: &str = "\
 Columns are found by their names and read as in training. Values of categories that did not occur there count as missing and are reported.
 
 Examples:
-  cargo run --release --example predict -- target/tabular/model new_houses.csv --out prices.csv";
+  cargo run --release --example predict -- target/tabular/model new_houses.csv --out prices.csv --keep id";

@@ -48,18 +48,21 @@ impl Output {
         Ok(())
     }
 
-    /// Writes the predictions of all targets, completely or not at all.
-    pub(crate) fn write(self, path: &Path, targets: &[Predicted], cells: Cells) -> Result<()> {
+    /// Writes the columns that are kept and the predictions of all targets, completely or not at all.
+    pub(crate) fn write(self, path: &Path, kept: &[Kept], targets: &[Predicted], cells: Cells) -> Result<()> {
         match self {
-            Self::Csv => write_whole(path, csv(targets, cells).as_bytes()),
+            Self::Csv => write_whole(path, csv(kept, targets, cells).as_bytes()),
             Self::Table => table(path, targets),
             #[cfg(feature = "all-formats")]
-            Self::Parquet => write_whole(path, &super::parquet::encode(targets)?),
+            Self::Parquet => write_whole(path, &super::parquet::encode(kept, targets)?),
             #[cfg(not(feature = "all-formats"))]
             Self::Parquet => unreachable!("the name of the file was refused"),
         }
     }
 }
+
+/// A column of the rows that is written as it is: its name, and its cells.
+pub(crate) type Kept = (String, Vec<String>);
 
 /// The predictions of a target.
 pub(crate) struct Predicted {
@@ -70,6 +73,11 @@ pub(crate) struct Predicted {
 }
 
 impl Predicted {
+    /// All columns.
+    pub(crate) fn names(&self) -> impl Iterator<Item = String> {
+        std::iter::once(self.name.clone()).chain(self.probability_names()).chain(self.bound_names())
+    }
+
     /// The columns of the probabilities of the classes.
     pub(crate) fn probability_names(&self) -> impl Iterator<Item = String> {
         self.predictions.classes().iter().map(|class| format!("{}probability_{class}", self.prefix))
@@ -107,12 +115,14 @@ pub(crate) enum Cells {
     ForSpreadsheets,
 }
 
-fn csv(targets: &[Predicted], cells: Cells) -> String {
-    let of_target = |target: &Predicted| -> Vec<String> {
-        std::iter::once(target.name.clone()).chain(target.probability_names()).chain(target.bound_names()).collect()
-    };
-    let mut text = targets.iter().flat_map(of_target).map(|cell| cells.cell(&cell)).collect::<Vec<_>>().join(",") + "\n";
+fn csv(kept: &[Kept], targets: &[Predicted], cells: Cells) -> String {
+    let names = kept.iter().map(|(name, _)| name.clone()).chain(targets.iter().flat_map(Predicted::names));
+    let mut text = names.map(|cell| cells.cell(&cell)).collect::<Vec<_>>().join(",") + "\n";
     for row in 0..n_rows(targets) {
+        for (_, column) in kept {
+            text += &cells.cell(&column[row]);
+            text.push(',');
+        }
         for (i, target) in targets.iter().enumerate() {
             if i > 0 {
                 text.push(',');

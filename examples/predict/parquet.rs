@@ -6,11 +6,13 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 
-use super::output::Predicted;
+use super::output::{Kept, Predicted};
 
-/// The predictions as a Parquet file: each target, then the probability of each of its classes, or the bounds of its intervals.
-pub(crate) fn encode(targets: &[Predicted]) -> Result<Vec<u8>> {
-    let batch = RecordBatch::try_from_iter(targets.iter().flat_map(columns))?;
+/// The predictions as a Parquet file: the columns that are kept, as text, each target, then the probability of each of its classes, or the bounds of its intervals.
+pub(crate) fn encode(kept: &[Kept], targets: &[Predicted]) -> Result<Vec<u8>> {
+    let kept =
+        kept.iter().map(|(name, cells)| -> (String, ArrayRef) { (name.clone(), Arc::new(StringArray::from_iter_values(cells))) });
+    let batch = RecordBatch::try_from_iter(kept.chain(targets.iter().flat_map(columns)))?;
     let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
     let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties))?;
     writer.write(&batch)?;

@@ -176,3 +176,12 @@ fn remedy(program: Program, remedy: Remedy) -> Option<&'static str> {
         (_, other) => return training(other),
     })
 }
+
+/// A score as text: four decimals, or less for large numbers; small ones by their first three digits.
+pub fn number(value: f64) -> String {
+    match value.abs() {
+        1000.0.. => format!("{value:.1}"),
+        size if size > 0.0 && size < 0.001 => format!("{value:.2e}"),
+        _ => format!("{value:.4}"),
+    }
+}

@@ -1,13 +1,14 @@
 //! The results of a run as an HTML page.
 
 use anyhow::Result;
+use brisk_examples::tabular::number;
 use brisk_loader::{RowSource, Rows};
 use brisk_report::{BarChart, LineChart, Report, Series, Table, seconds, thousands};
 use brisk_tabular::{Columns, Target};
 use brisk_train::metrics::Scored;
 use brisk_train::{FeedElement, FitReport};
 
-use crate::results::{MAX_SHOWN, Results, number};
+use crate::results::{MAX_SHOWN, Results};
 
 /// The page, with what the model makes of the test rows, whose columns are `columns`; `labelled` are the same rows, preprocessed.
 pub(crate) fn of<S>(results: &Results<'_>, columns: &Columns, test: &S, labelled: &Rows) -> Result<Report>

@@ -1,5 +1,6 @@
 //! The results of a run, as text and as JSON.
 
+use brisk_examples::tabular::number;
 use brisk_nn::tensor::program::Device;
 use brisk_report::{closing_table, mebibytes, rows_per_second, seconds, thousands};
 use brisk_table::printable;
@@ -260,14 +261,5 @@ impl Results<'_> {
         lines.push(("model", printable(&options.at_last(&options.out)).to_string()));
         lines.extend(options.report_path().map(|path| ("report", printable(&options.at_last(&path)).to_string())));
         lines
-    }
-}
-
-/// Four decimals, or less for large numbers; small ones by their first three digits.
-pub(crate) fn number(value: f64) -> String {
-    match value.abs() {
-        1000.0.. => format!("{value:.1}"),
-        size if size > 0.0 && size < 0.001 => format!("{value:.2e}"),
-        _ => format!("{value:.4}"),
     }
 }

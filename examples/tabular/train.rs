@@ -9,13 +9,15 @@ use brisk_examples::higgs::stopped::{self, StartedBy};
 use brisk_examples::tabular::{Program, in_options_of};
 use brisk_examples::{print, write_json};
 use brisk_loader::{RowSource, Rows, Subset};
-use brisk_nn::Adam;
 use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::Device;
+use brisk_nn::{Adam, Error as TensorError};
+use brisk_program::Error as ProgramError;
+use brisk_program::kernels::Error as KernelError;
 use brisk_report::{seconds, thousands};
 use brisk_table::{ImportWarning, RowBatch, Schema, Table, TableWriter, Weights, printable};
 use brisk_tabular::{
-    Calibration, Detected, Effort, Error as TabularError, Fitted, Fitting, ImportanceOptions, Preprocessing,
+    Calibration, Detected, Effort, Error as TabularError, Fitted, Fitting, ImportanceOptions, Network, Preprocessing,
     PreprocessingOptions, Recipe, SegmentOptions, TabularModel, TabularWarning, Target, TargetScale, Threshold,
 };
 use brisk_train::{Ended, Error as TrainError, FeedProbe, StopFlag, Trainable, Trainer};
@@ -278,10 +280,33 @@ fn planned(
     print::note(format_args!("parameters: {}", thousands(params.n_trained() as u64)));
     let optimizer = Adam::new(params);
     let trainer = recipe.trainer(device).precision(options.precision_on(device));
-    let training = trainer.prepare(Trainable::new(model.model().module(), params, &optimizer), &*task, train, valid)?;
+    let trainable = Trainable::new(model.model().module(), params, &optimizer);
+    let training = trainer.prepare(trainable, &*task, train, valid).map_err(|error| too_large(error, recipe))?;
     let [step, evaluation] = training.graphs();
     let probe = FeedProbe::new(device, training.train_rows(), training.scale())?;
     Ok(Planned { peak_bytes: Graph::planned_peak_bytes(&[step, evaluation])?, loader_rows_per_s: probe.rows_per_s()? })
+}
+
+/// The error with the options to lower if the network, or its batches, are too large.
+fn too_large(error: TrainError, recipe: &Recipe) -> anyhow::Error {
+    let TrainError::Tensor(cause) = &error else { return error.into() };
+    let TensorError::Program(cause) = cause.kind() else { return error.into() };
+    let is_of_size = matches!(
+        cause,
+        ProgramError::Kernel(KernelError::Size { .. } | KernelError::BindingLimit { .. })
+            | ProgramError::MemoryLimit { .. }
+            | ProgramError::BufferLimit { .. }
+            | ProgramError::OutOfMemory { .. }
+    );
+    if !is_of_size {
+        return error.into();
+    }
+    let options = match &recipe.network {
+        Network::TabM { .. } | Network::RealMlp { .. } => "`--members`, `--hidden` or `--batch`",
+        _ => "`--hidden` or `--batch`",
+    };
+    let n_rows = thousands(recipe.batch_rows as u64);
+    anyhow!("the network is too large for batches of {n_rows} rows; lower {options} ({cause})")
 }
 
 /// The warnings about the columns, of which some are left out.

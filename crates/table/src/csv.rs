@@ -17,5 +17,7 @@ pub(crate) use chunks::{Chunk, ChunkEnds};
 pub(crate) use decimal::{number, number64};
 pub(crate) use head::{shown, what_else};
 pub use options::{CsvOptions, Decimal, Delimiter, Header};
-pub use survey::{ColumnKind, ColumnSurvey, FoundNumbers, OddCell, Survey, find_numbers, survey_csv, survey_csv_with_progress};
+pub use survey::{
+    ColumnKind, ColumnSurvey, FoundNumbers, OddCell, Survey, find_numbers, read_cells, survey_csv, survey_csv_with_progress,
+};
 pub(crate) use text::{Parsed, Position, Text};

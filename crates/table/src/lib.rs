@@ -71,8 +71,8 @@ pub use brisk_atomic_file::{AtomicFile, Printable, PublishError, is_same_file, o
 pub use cifar::{CifarLabels, CifarOptions, CifarSet};
 #[cfg(feature = "csv")]
 pub use csv::{
-    ColumnKind, ColumnSurvey, CsvOptions, Decimal, Delimiter, FoundNumbers, Header, OddCell, Survey, find_numbers, survey_csv,
-    survey_csv_with_progress,
+    ColumnKind, ColumnSurvey, CsvOptions, Decimal, Delimiter, FoundNumbers, Header, OddCell, Survey, find_numbers, read_cells,
+    survey_csv, survey_csv_with_progress,
 };
 pub use destination::{Destination, Progress, copy_table};
 pub use dictionary::Dictionary;

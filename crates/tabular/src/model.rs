@@ -74,7 +74,11 @@ impl TabularModel {
     /// As [`Model::evaluate`]; [`Error::RowSet`](brisk_train::Error::RowSet) for rows, or labels, that this model has not
     /// converted: their [encoding](brisk_loader::Names::encoding) is another one.
     pub fn evaluate<S: RowSource<Feature = f32>>(&self, rows: &S) -> Result<Scores, Error> {
-        let predicted = self.predicted("test", rows)?;
+        self.scores_at_threshold(self.predicted("test", rows)?)
+    }
+
+    /// The metrics of [predictions](Self::predicted), with the accuracy of the model's threshold.
+    pub(super) fn scores_at_threshold(&self, predicted: Validated) -> Result<Scores, Error> {
         let accuracy = self.threshold.map(|at| ThresholdMetric::Accuracy.score(&predicted, at.value));
         let mut scores = self.scores_of(predicted)?;
         for (_, value) in scores.values.iter_mut().filter(|(name, _)| name == "accuracy") {
@@ -133,7 +137,7 @@ impl TabularModel {
     }
 
     /// The metrics of [predictions](Self::predicted).
-    fn scores_of(&self, Validated { outputs, labels, weights }: Validated) -> Result<Scores, Error> {
+    pub(super) fn scores_of(&self, Validated { outputs, labels, weights }: Validated) -> Result<Scores, Error> {
         let task = WeightedTask { task: self.task(), weights: weights.map(Into::into) };
         Ok(Scores::of(&task, &outputs, &labels, None)?)
     }
@@ -169,12 +173,7 @@ impl TabularModel {
 
     /// The same as outputs of a network for one row: logits, or the number.
     fn constant_outputs<S: RowSource>(&self, set: &'static str, rows: &S) -> Result<Vec<f32>, Error> {
-        let constant = self.constant_of(set, rows)?;
-        Ok(match constant[..] {
-            [mean] => vec![mean as f32],
-            [no, yes] => vec![(yes.ln() - no.ln()) as f32],
-            _ => constant.iter().map(|share| share.ln() as f32).collect(),
-        })
+        Ok(constant_output(&self.constant_of(set, rows)?))
     }
 
     /// Fits the probabilities of classes, or numbers, to `valid`, rows that the network was not trained on, and returns the
@@ -516,5 +515,14 @@ impl TabularModel {
         let mut model = Model::load(&parameters, |params| network.build(params, n_inputs, &embeddings, &target))?;
         model.set_encoding(preprocessing.encoding(&target));
         Ok(Self { preprocessing, target, calibration, threshold, intervals, network, model, scores, text, importance })
+    }
+}
+
+/// A [constant prediction](Target::constant_of) as the output of a network for one row: logits, or the number.
+pub(super) fn constant_output(constant: &[f64]) -> Vec<f32> {
+    match *constant {
+        [mean] => vec![mean as f32],
+        [no, yes] => vec![(yes.ln() - no.ln()) as f32],
+        _ => constant.iter().map(|share| share.ln() as f32).collect(),
     }
 }

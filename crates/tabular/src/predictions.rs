@@ -80,6 +80,17 @@ impl Predictions {
         &self.probabilities
     }
 
+    /// The calibrated output of a network that they are predictions of: logits, or numbers in the units of labels.
+    pub(super) fn outputs(&self) -> Vec<f32> {
+        // A probability of 0 is one that `f32` does not have.
+        let log = |probability: f32| probability.max(f32::MIN_POSITIVE).ln();
+        match self.target.classes().len() {
+            0 => self.numbers.iter().map(|number| (number - self.target.offset()) as f32).collect(),
+            2 => self.probabilities.chunks_exact(2).map(|of| log(of[1]) - log(of[0])).collect(),
+            _ => self.probabilities.iter().map(|&probability| log(probability)).collect(),
+        }
+    }
+
     /// The names of the classes; none if the target is a number.
     pub fn classes(&self) -> &[String] {
         self.target.classes()

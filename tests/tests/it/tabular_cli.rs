@@ -173,6 +173,31 @@ fn classes_are_learned_and_predicted() {
     assert_eq!(lines[0], "name,probability_apple,probability_lemon,probability_plum");
     assert!(lines[1].starts_with("lemon,") && lines[2].starts_with("apple,") && lines.len() == 4, "{text}");
 
+    // With the target, the predictions are scored; a class that is not known is named.
+    let with_target = "name,colour,size,weight\nlemon,yellow,7,150\nfig,red,8.5,?\n,green,6,120\nplum,red,5.5,120\n";
+    place.write("known.csv", with_target);
+    let (output, stderr) = place.run("predict", &["model", "known.csv", "--out", "known_names.csv", "--json", "known.json"]);
+    let shown = String::from_utf8(output.stdout).expect("results are UTF-8");
+    assert!(stderr.contains("classes of name that the model does not know: fig (1)"), "{stderr}");
+    assert!(
+        shown.contains("predictions of 2 rows are compared; 1 have no value") && shown.contains("shares of the classes"),
+        "{shown}"
+    );
+    let known = place.json("known.json");
+    assert_eq!((&known["scored_rows"], &known["unknown_classes"]["fig"]), (&2.into(), &1.into()));
+    assert_eq!((known["scored_accuracy"].as_f64(), known["constant_accuracy"].as_f64()), (Some(1.0), Some(0.5)), "{known}");
+
+    // Columns of the file are kept as they are.
+    place.write("ids.csv", "id,colour,size,weight,note\n007,yellow,7,150,\"a, b\"\nNA,red,8.5,?, x\n");
+    place.succeed("predict", &["model", "ids.csv", "--out", "kept.csv", "--keep", "note", "--keep", "id"]);
+    let text = fs::read_to_string(place.path("kept.csv")).expect("it was written");
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("note,id,name,probability_apple") && lines[1].starts_with("\"a, b\",007,lemon,"), "{text}");
+    assert!(lines[2].contains("x,NA,apple,"), "{text}");
+    let keep = |column| ["model", "ids.csv", "--out", "kept.csv", "--keep", column];
+    place.refuse("predict", &keep("key"), &["`key`", "id", "colour", "size"]);
+    place.refuse("predict", &["model", "known.csv", "--out", "kept.csv", "--keep", "name"], &["--keep name", "already"]);
+
     place.succeed("predict", &["model", "new.csv", "--out", "names.safetensors"]);
     let table = Table::open(place.path("names.safetensors")).expect("a table");
     assert_eq!((table.classes(), table.n_cols()), (&["apple", "lemon", "plum"].map(str::to_owned)[..], 3));

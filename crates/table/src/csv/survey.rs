@@ -124,6 +124,47 @@ pub fn find_numbers(
     column.map(|_| found).map_err(|reason| reason.at(path))
 }
 
+/// The cells of some columns of a CSV or TSV file, without quotes, as they are in the file, in the order of its rows: for each
+/// column its name and the cell of each row. The file is read as by [`survey_csv_with_progress`].
+///
+/// # Errors
+/// As for [`survey_csv`]; [`SourceError::NoColumn`] for the first column that the file does not have.
+/// # Examples
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// # let source = folder.path().join("rows.csv");
+/// use brisk_table::{CsvOptions, read_cells};
+///
+/// std::fs::write(&source, "id,a\n007,20\n\"NA\",\n")?;
+/// let columns = read_cells(&source, &CsvOptions::default(), &["id".into()], |_| ())?;
+/// assert_eq!(columns, [("id".to_owned(), vec!["007".to_owned(), "NA".to_owned()])]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn read_cells(
+    source: impl AsRef<Path>,
+    options: &CsvOptions,
+    columns: &[ColumnRef],
+    mut progress: impl FnMut(u64),
+) -> Result<Vec<(String, Vec<String>)>, Error> {
+    type Found = (Result<Vec<usize>, SourceError>, Vec<Vec<String>>);
+    let path = source.as_ref();
+    let new = |head: &Head| -> Found {
+        let found = columns.iter().map(|column| column.find(&head.roles.names, "columns to read"));
+        (found.collect(), vec![Vec::new(); columns.len()])
+    };
+    let add = |(found, texts): &mut Found, cells: &Cells<'_>| {
+        for (&col, texts) in found.iter().flatten().zip(texts) {
+            texts.push(String::from_utf8_lossy(&cells.content(col)).into_owned());
+        }
+    };
+    let merge = |(_, texts): &mut Found, later: &Found, _| {
+        texts.iter_mut().zip(&later.1).for_each(|(texts, later)| texts.extend_from_slice(later));
+    };
+    let (_, (found, texts), head) = scan(path, options, &mut progress, new, add, merge)?;
+    let found = found.map_err(|reason| reason.at(path))?;
+    Ok(found.into_iter().map(|col| head.roles.names[col].clone()).zip(texts).collect())
+}
+
 /// Reads all rows. `new` makes an empty result for a part of them, `add` adds a row, and `merge` adds the result for later rows,
 /// whose lines are counted from a line.
 fn scan<T: Send>(

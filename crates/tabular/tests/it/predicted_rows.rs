@@ -47,3 +47,23 @@ fn a_file_without_a_column_is_refused() -> Outcome {
     assert!(error.contains("size") && error.contains("new.csv"), "{error}");
     Ok(())
 }
+
+#[test]
+fn predictions_are_scored_by_the_target_that_a_file_has() -> Outcome {
+    let (_folder, device, model, path) = model_and_file("y,colour,size\n1.5,red,4\n,red,1\n-2,blue,7\n")?;
+    let text = model.text_options();
+    let known = model.read_target(&path, text, || ())?.ok_or("the file has the target")?;
+    assert_eq!((known.n_missing, known.unknown_classes.len()), (1, 0));
+    let predictions = model.predict_file(&device, &path)?.predictions;
+    let scored = model.score_predictions(&predictions, &known)?.ok_or("two rows have a target")?;
+    let of = |row: usize, label: f64| (predictions.numbers()[row] - label).powi(2);
+    let expected = f64::midpoint(of(0, 1.5), of(2, -2.0)).sqrt();
+    assert!((scored.scores.get("rmse").ok_or("rmse")? - expected).abs() < 1e-4 * expected, "{scored:?}, {expected}");
+    assert_eq!((scored.n_rows, scored.constant.get("rmse"), scored.constant.get("r2")), (2, Some(1.75), Some(0.0)));
+    fs::write(&path, "colour,size\nred,4\n")?;
+    assert_eq!(model.read_target(&path, text, || ())?, None);
+    fs::write(&path, "colour,size,y\nred,4,much\n")?;
+    let error = model.read_target(&path, text, || ()).expect_err("it is no number").to_string();
+    assert!(error.contains("much") && error.contains("line 2"), "{error}");
+    Ok(())
+}
