@@ -369,11 +369,11 @@ pub(crate) struct Tabular {
 /// How much time a model of a table may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BenchedEffort {
-    /// A small ensemble
+    /// One ensemble
     Quick,
-    /// A larger one
+    /// Several, and a linear model
     Good,
-    /// Several ensembles
+    /// More of them, with settings that are drawn
     Best,
 }
 

@@ -111,7 +111,7 @@ fn option_without_value(command: &Command, matches: &ArgMatches) -> Option<Strin
 }
 
 /// The options of `command`, and those of every example. If an option is given twice, the last value is used, so that a script
-/// can append to its defaults; but a list of which a part would be lost is refused.
+/// can append to its defaults; but a list of names, of which a part would be lost, is refused.
 fn with_common_options(command: Command) -> Command {
     let help = Arg::new("help").short('h').long("help").action(ArgAction::Help).help("Print help");
     let completions = Arg::new(COMPLETIONS)
@@ -137,10 +137,10 @@ fn with_common_options(command: Command) -> Command {
         .args([completions, help])
 }
 
-/// Whether the option has several values, separated by commas, or may be repeated.
+/// Whether the option has several names, separated by commas, or may be repeated.
 fn adds_up(arg: &Arg) -> bool {
     let value = arg.get_value_parser().type_id();
-    let is_list = value == TypeId::of::<Vec<String>>() || value == TypeId::of::<Vec<usize>>();
+    let is_list = value == TypeId::of::<Vec<String>>();
     is_list || matches!(arg.get_action(), ArgAction::Append | ArgAction::Count)
 }
 

@@ -91,14 +91,18 @@ fn each_example_suggests_the_option_that_was_meant() {
 
 /// Of a list, the first part would be lost; of other options, scripts append others to their defaults.
 #[test]
-fn a_list_that_is_given_twice_is_refused() {
-    for option in ["--target", "--drop", "--hidden"] {
+fn a_list_of_names_that_is_given_twice_is_refused() {
+    for option in ["--target", "--drop"] {
         let args = ["rows.csv", option, "3", option, "4"];
         let output = Command::new(built("tabular")).args(args).output().expect("the example runs");
         check_usage_error(&output, &args, &[option, "multiple times"]);
     }
-    for args in [&["--epochs", "3", "--epochs", "4"][..], &["--missing-value", "a", "--missing-value", "b"], &["--keep-index"; 2]]
-    {
+    for args in [
+        &["--epochs", "3", "--epochs", "4"][..],
+        &["--missing-value", "a", "--missing-value", "b"],
+        &["--keep-index"; 2],
+        &["--hidden", "3", "--hidden", "4"],
+    ] {
         let output = Command::new(built("tabular")).arg("no.csv").args(args).output().expect("the example runs");
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(1) && stderr.contains("no.csv"), "{args:?}: {stderr}");
