@@ -8,7 +8,8 @@ use parquet::file::properties::WriterProperties;
 
 use super::output::{Kept, Predicted};
 
-/// The predictions as a Parquet file: the columns that are kept, as text, each target, then the probability of each of its classes, or the bounds of its intervals.
+/// The predictions as a Parquet file: the columns that are kept, as text, each target, then the probability of each of its
+/// classes, or the bounds of its intervals.
 pub(crate) fn encode(kept: &[Kept], targets: &[Predicted]) -> Result<Vec<u8>> {
     let kept =
         kept.iter().map(|(name, cells)| -> (String, ArrayRef) { (name.clone(), Arc::new(StringArray::from_iter_values(cells))) });

@@ -75,9 +75,9 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", help_heading = "Data", default_value = "1", value_parser = whole::<usize>(1..=MAX_COUNT))]
     pub(crate) min_category_rows: usize,
 
-    /// What is trained: quick, an ensemble of networks, in half a minute for 20,000 rows; good, four of them that differ in widths
-    /// and embeddings, and a linear model, in minutes; best, also several with drawn settings. Those are kept that are best
-    /// together
+    /// What is trained: quick, an ensemble of networks, in half a minute for 20,000 rows; good, four of them that differ in
+    /// widths and embeddings, and a linear model, in minutes; best, also several with drawn settings. Those are kept that are
+    /// best together
     #[arg(long, value_name = "HOW", help_heading = "Training", default_value = "good", conflicts_with = "model",
         value_parser = one_of([("quick", Effort::Quick), ("good", Effort::Good), ("best", Effort::Best)]))]
     pub(crate) effort: Effort,

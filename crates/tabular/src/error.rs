@@ -114,8 +114,8 @@ pub enum Error {
         target = printable(target), class = printable(class).to_string()
     )]
     WatchedClass { target: String, class: String, n_rows: usize },
-    /// The validation rows by which a threshold between two classes is chosen are all of one. `n_rows` of them have a weight above
-    /// 0.
+    /// The validation rows by which a threshold between two classes is chosen are all of one. `n_rows` of them have a weight
+    /// above 0.
     #[error(
         "target `{target}`: all {n_rows} validation rows are of class {class:?}, which says nothing about a threshold between two classes; leave the threshold out, or use more rows of the other class",
         target = printable(target), class = printable(class).to_string()

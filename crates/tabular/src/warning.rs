@@ -37,9 +37,11 @@ pub enum TabularWarning {
     PlaceholderDate { column: String, value: String, n_rows: u64, others: [String; 2] },
     /// The target has no value in `n_rows` of `n_all` rows, which were left out.
     Unlabelled { column: String, n_rows: u64, n_all: u64 },
-    /// Test rows, `n_rows` of `n_test`, that are equal in all features to training rows: [`Detected::equal_rows`](crate::Detected::equal_rows).
+    /// Test rows, `n_rows` of `n_test`, that are equal in all features to training rows:
+    /// [`Detected::equal_rows`](crate::Detected::equal_rows).
     EqualRows { n_rows: usize, n_test: usize },
-    /// A class of the target, of `n_rows` rows, without training rows: [`Detected::untrained_classes`](crate::Detected::untrained_classes).
+    /// A class of the target, of `n_rows` rows, without training rows:
+    /// [`Detected::untrained_classes`](crate::Detected::untrained_classes).
     UntrainedClass { column: String, class: String, n_rows: u64 },
     /// A class of the target that hardly any row has: `n_rows` of `n_all`.
     RareClass { column: String, class: String, n_rows: u64, n_all: u64 },
