@@ -67,13 +67,13 @@ fn an_effort_keeps_the_networks_that_are_best_together() {
         let (output, stderr) = place.run("tabular", &[&args[..], &small].concat());
         assert!(output.status.success(), "{stderr}");
         let shown = String::from_utf8(output.stdout).expect("results are UTF-8");
-        assert_eq!(stderr.contains("network 2 of at most 11, a linear model"), effort == "best", "{stderr}");
+        assert_eq!(stderr.contains("network 2 of at most 14, a linear model"), effort == "best", "{stderr}");
         let n_estimates = stderr.lines().filter(|line| line.starts_with("about ") && line.ends_with(" to go")).count();
         let results = place.json("out.json");
         let weights: Vec<f64> = results["weights"].as_array().expect("weights").iter().filter_map(|x| x.as_f64()).collect();
         assert_eq!(
             (weights.len(), shown.contains("networks"), n_estimates),
-            if effort == "quick" { (1, false, 0) } else { (11, true, 10) },
+            if effort == "quick" { (1, false, 0) } else { (14, true, 13) },
             "{shown}"
         );
         assert!((weights.iter().sum::<f64>() - 1.0).abs() < 1e-5 && results["temperature"].as_f64() > Some(0.0), "{results}");
@@ -174,18 +174,19 @@ fn classes_are_learned_and_predicted() {
     assert!(lines[1].starts_with("lemon,") && lines[2].starts_with("apple,") && lines.len() == 4, "{text}");
 
     // With the target, the predictions are scored; a class that is not known is named.
-    let with_target = "name,colour,size,weight\nlemon,yellow,7,150\nfig,red,8.5,?\n,green,6,120\nplum,red,5.5,120\n";
+    let with_target =
+        "name,colour,size,weight\nlemon,yellow,7,150\nfig,red,8.5,?\n,green,6,120\nplum,red,5.5,120\nlemon,yellow,7,150\n";
     place.write("known.csv", with_target);
     let (output, stderr) = place.run("predict", &["model", "known.csv", "--out", "known_names.csv", "--json", "known.json"]);
     let shown = String::from_utf8(output.stdout).expect("results are UTF-8");
     assert!(stderr.contains("classes of name that the model does not know: fig (1)"), "{stderr}");
     assert!(
-        shown.contains("predictions of 2 rows are compared; 1 have no value") && shown.contains("shares of the classes"),
+        shown.contains("predictions of 3 rows are compared; 1 have no value") && shown.contains("shares of the classes"),
         "{shown}"
     );
     let known = place.json("known.json");
-    assert_eq!((&known["scored_rows"], &known["unknown_classes"]["fig"]), (&2.into(), &1.into()));
-    assert_eq!((known["scored_accuracy"].as_f64(), known["constant_accuracy"].as_f64()), (Some(1.0), Some(0.5)), "{known}");
+    assert_eq!((&known["scored_rows"], &known["unknown_classes"]["fig"]), (&3.into(), &1.into()));
+    assert_eq!((known["scored_accuracy"].as_f64(), known["constant_accuracy"].as_f64()), (Some(1.0), Some(2.0 / 3.0)), "{known}");
 
     // Columns of the file are kept as they are.
     place.write("ids.csv", "id,colour,size,weight,note\n007,yellow,7,150,\"a, b\"\nNA,red,8.5,?, x\n");
