@@ -203,7 +203,7 @@ impl Preprocessing {
             && (moments.iter().any(numbers_differ)
                 || columns.categories.iter().zip(&counts).any(|(column, counts)| is_category(column) && values_differ(counts)));
         let sorted = sorted.into_iter().map(Some).chain(std::iter::repeat(None));
-        let number = |((&(column, reading), moments), values): ((&(&str, Reading), Moments), Option<Vec<f32>>)| {
+        let number = |&(column, reading): &(&str, Reading), moments: Moments, values: Option<Vec<f32>>| {
             if moments.n == 0.0 || values.as_ref().is_some_and(Vec::is_empty) {
                 return Err(all_missing(column));
             }
@@ -217,7 +217,7 @@ impl Preprocessing {
             // Those that quantiles are of may be none.
             !leaves_out || (numbers_differ(moments) && values.as_ref().is_none_or(|values| !values.is_empty()))
         });
-        let numbers = numbers.map(number).collect::<Result<_, _>>()?;
+        let numbers = numbers.map(|((reading, moments), values)| number(reading, moments, values)).collect::<Result<_, _>>()?;
         let category = |(column, counts): (&Dictionary, Vec<usize>)| {
             let found = column.values().iter().zip(&counts[1..]).filter(|(_, count)| **count > 0);
             // Different spellings of a value are one after normalization.
