@@ -98,8 +98,9 @@ fn whole_numbers_that_become_classes_may_be_numbers() {
 #[test]
 fn blank_lines_of_one_column_are_counted() {
     let place = Place::new();
-    let row =
-        |row: usize| format!("{},{}\n", if row % 9 == 0 { String::new() } else { noise(row, 0).to_string() }, noise(row, 0));
+    let row = |row: usize| {
+        format!("{},{}\n", if row.is_multiple_of(9) { String::new() } else { noise(row, 0).to_string() }, noise(row, 0))
+    };
     place.write("rows.csv", "x,y\n".to_owned() + &(0..200).map(row).collect::<String>());
     place.succeed("tabular", &["rows.csv", "--model", "mlp", "--epochs", "1", "--hidden", "4", "--out", "model"]);
     for (text, n_blank, n_rows) in [

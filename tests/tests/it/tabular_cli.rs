@@ -414,7 +414,8 @@ fn numbers_with_units_and_dates_in_several_forms_are_said() {
     let said = ["warning: column `other` has numbers with units, such as \"0 km\"", "without their units"];
     assert!(said.iter().all(|said| units.contains(said)), "{units}");
     let date = |row: usize| format!("{:02}/{:02}/2024", row % 28 + 1, row % 12 + 1);
-    let mixed = |row: usize| if row % 2 == 0 { date(row) } else { format!("2024-{:02}-{:02}", row % 12 + 1, row % 28 + 1) };
+    let mixed =
+        |row: usize| if row.is_multiple_of(2) { date(row) } else { format!("2024-{:02}-{:02}", row % 12 + 1, row % 28 + 1) };
     let dates = noted(&with_column(300, mixed), &[]);
     let said = ["column `other` is left out", "\"01/01/2024\"", "`--categorical other`"];
     assert!(said.iter().all(|said| dates.contains(said)), "{dates}");
