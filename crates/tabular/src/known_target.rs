@@ -27,7 +27,8 @@ pub struct KnownTarget {
     pub n_missing: usize,
 }
 
-/// What predictions of rows are worth whose target is known: [`TabularModel::score_predictions`].
+/// What predictions of rows are worth whose target is known: [`TabularModel::score_predictions`]. All rows count alike, also if
+/// the model was trained with weights.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct KnownScores {
