@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::SUITE;
 use super::served::Served;
+#[cfg(feature = "mpi")]
 use crate::loader::memory_limit::MemoryLimit;
 use crate::options::{Options, Scale};
 use crate::replicate::started;
