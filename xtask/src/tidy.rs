@@ -59,6 +59,7 @@ const RULES: &[Rule] = &[
     arrows::point_down,
     arrows::wgpu_is_named_below,
     circles::modules_form_none,
+    docs::architecture_names_files,
     docs::guides_are_in_the_documentation,
     docs::links_lead_to_files,
     docs::links_of_readmes_are_absolute,

@@ -73,6 +73,24 @@ pub(super) fn links_lead_to_files(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
+/// The files that the architecture page names between backticks, as paths from any folder down; `NAME` is to be filled in.
+pub(super) fn architecture_names_files(workspace: &Workspace) -> Vec<Finding> {
+    const PAGE: &str = "ARCHITECTURE.md";
+    let is_there = |name: &str| {
+        workspace
+            .files
+            .iter()
+            .any(|file| file.path.strip_suffix(name).is_some_and(|folder| folder.is_empty() || folder.ends_with('/')))
+    };
+    let mut findings = Vec::new();
+    for (line, number) in workspace.file(PAGE).map_or("", |file| &file.text).lines().zip(1..) {
+        let names = line.split('`').skip(1).step_by(2).filter(|name| name.ends_with(".rs") && !name.contains("NAME"));
+        let message = |name: &str| format!("names `{name}`, which is not in the repository");
+        findings.extend(names.filter(|name| !is_there(name)).map(|name| Finding::new(PAGE, number, message(name))));
+    }
+    findings
+}
+
 /// A README is shown by crates.io and docs.rs, too, where relative links lead nowhere.
 pub(super) fn links_of_readmes_are_absolute(workspace: &Workspace) -> Vec<Finding> {
     let mut findings = Vec::new();

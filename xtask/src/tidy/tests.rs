@@ -163,6 +163,13 @@ fn links_into_the_repository_lead_somewhere() {
 }
 
 #[test]
+fn the_architecture_page_names_files() {
+    let page = "One\n`xtask/src/main.rs`, `src/main.rs`, `NAME_cpu.rs`, `rows.rs`, `ain.rs`, `Rows`\n";
+    let expected = ["`rows.rs`, which is not", "`ain.rs`, which is not"].map(|message| ("ARCHITECTURE.md:2", message));
+    check(docs::architecture_names_files, with("ARCHITECTURE.md", page), &expected);
+}
+
+#[test]
 fn links_of_readmes_work_on_crates_io() {
     let text = "[one](https://docs.rs), [two](#use)\n[three](docs/tables.md) [four]\n\n[four]: ../kernels\n";
     let expected =

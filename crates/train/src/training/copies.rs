@@ -2,6 +2,11 @@
 //!
 //! A checkpoint is sent after the log and the settings that a run which resumes from it needs. If a newer one of the same name is
 //! due before an older one was sent, only the newer one is sent. What failed is due again with the next checkpoint.
+//!
+//! A checkpoint is due once it is on disk: the thread of `checkpoint_writer` wrote it or, with replicas, each of them or the first
+//! did (`data_parallel::files`). `joint_copies` sends the files of several replicas, then their index. For a URL, the store is
+//! `brisk-table`'s `RemoteFolder`. `RunFolder::fetch` reads a run back; of a checkpoint of several files, each replica reads only
+//! what it needs from the store (`checkpoint::source`).
 
 #[cfg(test)]
 mod tests;
@@ -76,7 +81,7 @@ impl Copies {
         Ok(Self { queue, thread: Some(thread) })
     }
 
-    /// What has failed and was not told before. An object is told of again once it has been copied in between.
+    /// What has failed and was not reported before. An object is reported again once it has been copied in between.
     pub(super) fn new_failures(&self) -> Vec<Failure> {
         let mut state = self.queue.0.lock();
         let State { failed, told, .. } = &mut *state;
