@@ -13,6 +13,7 @@ impl Tensor {
     /// [`Error::Program`] if there are more elements than a kernel can address.
     #[track_caller]
     pub fn activate(&self, activation: Activation) -> Self {
+        let activation = self.graph().activation_of(&activation, &SIGNATURE, &[self]);
         self.graph().apply(Activate { activation }, &[self])
     }
 }
@@ -23,9 +24,11 @@ struct Activate {
     activation: Activation,
 }
 
+const SIGNATURE: Signature = Signature::new(ACTIVATE, &["x"]);
+
 impl Operation for Activate {
     fn signature(&self) -> Signature {
-        Signature::new(ACTIVATE, &["x"])
+        SIGNATURE
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {

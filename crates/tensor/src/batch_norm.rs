@@ -73,7 +73,8 @@ impl Tensor {
     /// `self`: `[n_rows, n_channels]`, or `[n_images, height, width, n_channels]`; the result likewise. Groups divide the first
     /// dimension.
     /// # Dtypes
-    /// Any for `self`, and the result likewise; weight, bias and statistics are f32.
+    /// Any for `self`, and the result likewise; weight, bias and statistics are f32. The derivative of CELU follows from the
+    /// result in all of them, as that of PyTorch's `celu_` does.
     /// # Errors
     /// [`Error::Shape`], also if the groups do not divide the rows or images ; [`Error::ForeignTensor`]; [`Error::Program`] if a
     /// group has fewer than two values per channel; [`Error::OneValue`] if the last batch of an epoch leaves a group with one.

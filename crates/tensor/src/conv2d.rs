@@ -63,13 +63,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn conv2d_with(&self, weight: &Self, bias: Option<&Self>, options: &Conv2dOptions) -> Self {
-        let activation = &options.activation;
-        let is_fused = self.graph().fuses(activation);
-        let activation_here = if is_fused { activation.clone() } else { Activation::identity() };
-        let operation = Convolution { options: Conv2dOptions { activation: activation_here, ..*options } };
         let inputs: Vec<_> = [self, weight].into_iter().chain(bias).collect();
-        let y = self.graph().apply(operation, &inputs);
-        if is_fused { y } else { y.activate(activation.clone()) }
+        let operation = |activation| Convolution { options: Conv2dOptions { activation, ..*options } };
+        self.graph().apply_activated(&options.activation, operation, &inputs)
     }
 
     /// The sizes of a batch of images.

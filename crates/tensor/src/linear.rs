@@ -8,8 +8,8 @@ use crate::graph::tensor::{Tensor, rows_of_last};
 impl Tensor {
     /// A linear layer with its bias and activation, in one kernel: `activation(self weightᵀ + bias)`.
     ///
-    /// An activation whose derivative cannot be computed from its output (GELU, SiLU) is recorded as a separate operation, and so
-    /// is one that [`Autocast::overrides`](crate::Autocast::overrides) names. Its kernel is fused with the product's if the
+    /// An activation whose derivative cannot be computed from its output (GELU, SiLU; CELU in 16 bits) is recorded as a separate
+    /// operation, and so is one that [`Autocast::overrides`](crate::Autocast::overrides) names. Its kernel is fused with the product's if the
     /// backward pass does not read the value in between.
     ///
     /// # Shapes
@@ -21,11 +21,8 @@ impl Tensor {
     /// `torch.nn.functional.linear`.
     #[track_caller]
     pub fn linear(&self, weight: &Self, bias: Option<&Self>, activation: Activation) -> Self {
-        let is_fused = self.graph().fuses(&activation);
-        let operation = Linear { activation: if is_fused { activation.clone() } else { Activation::identity() } };
         let inputs: Vec<_> = [self, weight].into_iter().chain(bias).collect();
-        let y = self.graph().apply(operation, &inputs);
-        if is_fused { y } else { y.activate(activation) }
+        self.graph().apply_activated(&activation, |activation| Linear { activation }, &inputs)
     }
 }
 

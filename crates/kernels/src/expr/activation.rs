@@ -1,6 +1,7 @@
 //! Activation functions as expressions, as defined by PyTorch.
 
 use super::Expr;
+use crate::dtype::DType;
 
 /// An activation function: an expression of input 0. The default is the identity.
 ///
@@ -16,7 +17,8 @@ use super::Expr;
 /// assert_eq!(Activation::relu().forward, Expr::input(0).relu());
 /// // An activation of your own: its derivative is 2 √y.
 /// let x = Expr::input(0);
-/// let squared_relu = Activation { forward: x.relu().powi(2), from_output: Some(x.sqrt() * 2.0) };
+/// let from_output = Some(x.sqrt() * 2.0);
+/// let squared_relu = Activation { forward: x.relu().powi(2), from_output, from_f32_output: false };
 /// assert_eq!(squared_relu.slope().evaluate(&[3.0]), 6.0);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -25,9 +27,18 @@ pub struct Activation {
     pub forward: Expr,
     /// The derivative as an expression of the *output* as input 0, if there is one: a layer then need not keep its input.
     pub from_output: Option<Expr>,
+    /// Whether it needs an output in f32: then a layer whose results are stored in 16 bits keeps its input.
+    pub from_f32_output: bool,
 }
 
 impl Activation {
+    /// The activation of a layer whose results are stored as `dtype`: the same, without a derivative from the output if that
+    /// [needs an output in f32](Self::from_f32_output) and does not get one.
+    pub fn stored_as(self, dtype: DType) -> Self {
+        let is_precise = dtype == DType::F32 || !self.from_f32_output;
+        Self { from_output: self.from_output.filter(|_| is_precise), ..self }
+    }
+
     /// The derivative as an expression of the input.
     pub fn slope(&self) -> Expr {
         self.forward.derivative(0)
@@ -50,7 +61,7 @@ impl Activation {
     }
 
     fn with_slope_from_output(forward: Expr, from_output: Expr) -> Self {
-        Self { forward, from_output: Some(from_output) }
+        Self { forward, from_output: Some(from_output), from_f32_output: false }
     }
 
     /// `x`: no activation.
@@ -69,16 +80,17 @@ impl Activation {
         let y = Expr::input(0);
         let forward = y.leaky_relu(negative_slope);
         let from_output = (negative_slope > 0.0).then(|| y.gt(0.0).select(1.0, negative_slope));
-        Self { forward, from_output }
+        Self { forward, from_output, from_f32_output: false }
     }
 
-    /// [`Expr::celu`]. Has a derivative from the output for a positive `alpha`, as PyTorch's `celu_` has: within a rounding of
-    /// the output of it, so without relative accuracy far below 0. For that, set [`from_output`](Self::from_output) to `None`.
+    /// [`Expr::celu`]. Has a derivative from an output in f32 for a positive `alpha`, as PyTorch's `celu_` has: within a rounding
+    /// of the output of it, so without relative accuracy far below 0. For that, set [`from_output`](Self::from_output) to `None`.
+    /// Products and convolutions with results in 16 bits keep the input, as PyTorch's `celu` does.
     pub fn celu(alpha: f32) -> Self {
         let y = Expr::input(0);
         let forward = y.celu(alpha);
         let from_output = (alpha > 0.0).then(|| y.le(0.0).select((&y + alpha) * (1.0 / alpha), 1.0));
-        Self { forward, from_output }
+        Self { forward, from_output, from_f32_output: true }
     }
 
     /// [`Expr::tanh`].
@@ -101,7 +113,7 @@ macro_rules! from_input {
             $(
                 $(#[$doc])*
                 pub fn $name($($setting: f32)?) -> Self {
-                    Self { forward: Expr::input(0).$name($($setting)?), from_output: None }
+                    Self { forward: Expr::input(0).$name($($setting)?), from_output: None, from_f32_output: false }
                 }
             )*
         }

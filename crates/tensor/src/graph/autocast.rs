@@ -6,7 +6,7 @@ use brisk_kernels::{Activation, DType};
 
 use crate::error::Error;
 use crate::graph::Graph;
-use crate::graph::operation::AutocastRule;
+use crate::graph::operation::{AutocastRule, Operation, Signature};
 use crate::graph::stored::promoted;
 use crate::graph::tensor::Tensor;
 
@@ -186,11 +186,29 @@ impl Graph {
         recorded
     }
 
-    /// Whether an operation that is given `activation` applies it in its own kernel: not where the backward pass needs the
-    /// activation's input, nor where an override sets the precision of `activate`.
-    pub(crate) fn fuses(&self, activation: &Activation) -> bool {
+    /// Records an operation that ends in `activation`: within its own kernel, or as an operation after it where the backward pass
+    /// needs the activation's input or an override sets the precision of `activate`.
+    #[track_caller]
+    pub(crate) fn apply_activated<O: Operation>(
+        &self,
+        activation: &Activation,
+        operation: impl Fn(Activation) -> O,
+        inputs: &[&Tensor],
+    ) -> Tensor {
         let is_overridden = self.overrides_activation();
-        activation.is_identity() || activation.from_output.is_some() && !is_overridden
+        let stored = self.activation_of(activation, &operation(Activation::identity()).signature(), inputs);
+        if stored.is_identity() || stored.from_output.is_some() && !is_overridden {
+            return self.apply(operation(stored), inputs);
+        }
+        self.apply(operation(Activation::identity()), inputs).activate(activation.clone())
+    }
+
+    /// The activation of an operation with this signature, whose derivative depends on the dtype of its result.
+    pub(crate) fn activation_of(&self, activation: &Activation, signature: &Signature, inputs: &[&Tensor]) -> Activation {
+        let inner = self.inner();
+        let dtype = inner.autocast.as_ref().and_then(|region| region.autocast.casts(signature.name, signature.autocast).1);
+        let operands = inputs.iter().take(signature.n_operands).map(|input| input.dtype());
+        activation.clone().stored_as(dtype.unwrap_or_else(|| promoted(operands)))
     }
 
     /// Whether an override sets the precision of `activate`.

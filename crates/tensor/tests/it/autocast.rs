@@ -283,6 +283,27 @@ fn an_activation_that_is_overridden_computes_and_goes_back_in_its_precision() ->
 }
 
 #[test]
+fn celu_is_flat_far_below_zero_in_each_precision() -> Result<(), Error> {
+    for precision in Precision::ALL {
+        let graph = Graph::training("celu");
+        let (values, grads) = (Persistent::new("values", F32, 4), Persistent::new("grads", F32, 4));
+        let w = graph.parameter(&values, &grads, 0..4, &[1, 4]);
+        let x = graph.constant("x", &[-2.0, -2.0, -1.0, -1.0], &[1, 4]);
+        let y = graph.autocast(precision, || x.linear(&w, None, Activation::celu(0.075)));
+        let activates = graph.report().operations.iter().filter(|op| op.name == "activate").count();
+        assert_eq!(activates, usize::from(precision != Precision::F32), "{precision}: whether the layer keeps its input");
+        graph.backward(&y)?;
+        let device = Device::cpu()?;
+        device.write(&values, &[0.5_f32; 4])?;
+        graph.compile(&device)?.run(1)?;
+        // The slope is e^-40; α is no number of 16 bits, so that an output close to -α says nothing of it there.
+        let found = device.read::<f32>(&grads)?;
+        assert!(found.iter().all(|grad| grad.abs() < 1e-6), "{precision}: {found:?}");
+    }
+    Ok(())
+}
+
+#[test]
 fn precisions_by_name() {
     for precision in Precision::ALL {
         assert_eq!(precision.to_string().parse(), Ok(precision));

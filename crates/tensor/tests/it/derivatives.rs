@@ -52,7 +52,7 @@ fn derivatives_of_other_inputs_are_refused() {
         8,
         "mine: a kernel with 9 arguments (outputs: 1), expected at least one output, and at most 8 arguments in all",
     );
-    let own = Activation { forward: x(0), from_output: Some(x(1)) };
+    let own = Activation { from_output: Some(x(1)), ..Activation::identity() };
     check_refused(
         |graph| parameter(graph, &[2]).activate(own.clone()),
         "activate: the derivative `x1` from the output, expected an expression of the output, x0",
