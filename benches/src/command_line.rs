@@ -173,7 +173,7 @@ pub(crate) struct Scaling {
     #[arg(long)]
     pub(crate) peers: bool,
     /// Also predicts the efficiency of DDP and ZeRO 1 to 3 on up to 4096 ranks, over typical links and the link between threads
-    /// here, and the time in which they read a table on a server, beside that of processes and a server here
+    /// here, and the time in which they read a table on a server, compared with that of processes and a server here
     #[arg(long)]
     pub(crate) simulate: bool,
     /// Also trains on a table of this size, in shards on a server here, by four processes of 256 MiB, which takes 13 s and a

@@ -161,7 +161,7 @@ fn is_share(metric: &str) -> bool {
     matches!(metric, "auc" | "accuracy")
 }
 
-/// What a model came to in one run.
+/// The figures of a model in one run.
 struct Figures {
     /// One per metric, each the less the better.
     errors: Vec<f64>,

@@ -44,7 +44,7 @@ fn run(options: Options) -> Result<ExitCode> {
     let data = LocalFile::of(&options.data)?;
     let rows = read(data.path(), Program::Predict, &stop, |progress| models.read_rows_with(data.path(), &text, progress))?;
     let mut said = HashSet::new();
-    // The same of several targets is said once.
+    // A message about several targets is printed once.
     let mut say = |note: String| {
         if said.insert(note.clone()) {
             print::note(note);

@@ -21,7 +21,7 @@ pub(crate) struct Scored {
     scores: KnownScores,
 }
 
-/// Those of each target. What of a target is not compared is said.
+/// Those of each target. A target that is not compared is named.
 pub(crate) fn each(
     models: &TabularModels,
     predicted: &[Predicted],

@@ -265,11 +265,11 @@ pub(crate) fn set_cache(folder: Option<PathBuf>, bytes: Option<u64>) {
     let _ = CACHE.set((folder, bytes));
 }
 
-/// The wait for a server about which a person is told.
+/// The wait for a server after which a message is printed.
 #[cfg(feature = "remote")]
 const TELL_AFTER: Duration = Duration::from_secs(3);
 
-/// What is said about an object when its first request has failed for some time.
+/// The message about an object when its first request has failed for some time.
 #[cfg(feature = "remote")]
 fn told_of(url: &str, problem: &str, most: Duration) -> String {
     format!("{}: {}, trying again, for up to {} s in all", printable(url), printable(problem), most.as_secs())

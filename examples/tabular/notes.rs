@@ -1,4 +1,4 @@
-//! What is said about the table before training.
+//! What is printed about the table before training.
 
 use std::mem::{Discriminant, discriminant};
 

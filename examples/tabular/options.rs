@@ -223,7 +223,7 @@ impl Options {
         own
     }
 
-    /// The same, but with a folder beside that of `--out`, if that one has a model already, which is then kept.
+    /// The same, but with a folder next to that of `--out`, if that one has a model already, which is then kept.
     pub(crate) fn beside_former(&self, suffix: &str) -> Option<Self> {
         let has_model = ["model.json", "targets.json"].iter().any(|name| self.out.join(name).exists());
         let name = self.out.file_name().filter(|_| has_model)?;

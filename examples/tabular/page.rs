@@ -27,7 +27,7 @@ where
     let compared = results.compared().map(|(name, [own, linear, constant])| {
         (name.replace('_', " "), format!("{own}; linear model {linear}; {} {constant}", results.constant()))
     });
-    report.panel(Table::new("Beside simpler predictions", compared.collect::<Vec<_>>()));
+    report.panel(Table::new("Compared with simpler predictions", compared.collect::<Vec<_>>()));
 
     report.section("Test rows that are predicted worse than the others");
     let mut worse = results.worse_segments();

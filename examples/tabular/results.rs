@@ -201,12 +201,12 @@ impl Results<'_> {
         segments.worse().map(described).collect()
     }
 
-    /// What there is to know about the training, as text.
+    /// The results of the training, as text.
     pub(crate) fn lines(&self) -> String {
         closing_table(&self.facts())
     }
 
-    /// What there is to know about the training.
+    /// The results of the training.
     pub(crate) fn facts(&self) -> Vec<(&'static str, String)> {
         let Self { options, device, fitted, planned, .. } = self;
         let (report, model) = (fitted.report(), &fitted.model);

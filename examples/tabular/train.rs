@@ -321,7 +321,7 @@ fn about_columns(detected: &Detected, preprocessing: &Preprocessing) -> Vec<Tabu
     others.chain(same).collect()
 }
 
-/// All warnings, with those about the table; those that the training gave rise to are said.
+/// All warnings, with those about the table; those that arose in training are printed.
 fn warned(mut warnings: Vec<TabularWarning>, fitted: &Fitted, options: &Options, is_stopped: bool) -> Vec<String> {
     let Fitted { model, .. } = fitted;
     let report = fitted.report();

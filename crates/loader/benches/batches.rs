@@ -69,7 +69,7 @@ fn measure(rows: &Rows, huge: &Huge, size: usize, n_repeats: usize, mut peers: O
         case("shuffled, huge pages, 2 threads ahead", &PEERS[1..]),
         case(BLOCKS, &PEERS[1..]),
         case("shuffled by lanes", &[BLOCKS]),
-        case("order alone, 1 thread", &[]),
+        case("order only, 1 thread", &[]),
     ];
     let n_ours = cases.len();
     if peers.is_some() {

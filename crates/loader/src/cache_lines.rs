@@ -1,4 +1,4 @@
-//! Rows that are on their way from memory while others are copied.
+//! Rows that are prefetched from memory while others are copied.
 
 #![cfg_attr(
     all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)),

@@ -54,7 +54,7 @@ impl<S: RowSource, M: Make<S>> Loader<S, M> {
     /// # Ok::<(), brisk_loader::Error>(())
     /// ```
     pub fn prefetch<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, ahead: Ahead) -> Prefetch<'scope, M::Out> {
-        // More than an epoch has would wait for nothing.
+        // More than an epoch has would only wait.
         let n_batches = Plan::new(self.batching(), self.identity().n_rows, 0, 0).map_or(1, |plan| plan.n_batches());
         let depth = ahead.depth.clamp(1, n_batches.max(1));
         let n_workers = ahead.workers.clamp(1, depth);

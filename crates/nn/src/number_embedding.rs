@@ -29,7 +29,7 @@ pub enum NumberEmbedding {
         /// Numbers that a column becomes.
         dim: usize,
     },
-    /// By [waves with phases, beside the number](Pbld).
+    /// By [waves with phases, followed by the number](Pbld).
     Pbld {
         /// Frequencies of each column.
         n_frequencies: usize,

@@ -9,7 +9,7 @@ use crate::by_column::{by_column, by_row};
 use crate::init::Init;
 use crate::parameters::{ParameterId, ParametersBuilder};
 
-/// Embeddings of numbers by waves with trained phases, beside the numbers: `[W cos(2πcx + p) + b, x]` for each column (periodic,
+/// Embeddings of numbers by waves with trained phases, followed by the numbers: `[W cos(2πcx + p) + b, x]` for each column (periodic,
 /// bias, linear, DenseNet).
 ///
 /// # Shapes

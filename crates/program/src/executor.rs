@@ -42,7 +42,7 @@ pub(crate) trait Compiled: Debug + Send + Sync {
     fn profile(&self, n: usize) -> Result<(Timer, Vec<Span>), Error>;
 }
 
-/// Memory for values on their way to a device.
+/// Memory for values that are uploaded to a device.
 pub(crate) trait Staging: Debug + Send {
     fn write(&mut self, uploads: &[Upload<'_>]) -> Result<(), Error>;
 }

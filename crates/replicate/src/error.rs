@@ -6,7 +6,7 @@ use crate::reduce_op::ReduceOp;
 /// What can go wrong between replicas, with the rank and the operation.
 ///
 /// [`Length`](Error::Length), [`Root`](Error::Root) and [`Unsupported`](Error::Unsupported) are found before anything is sent,
-/// and the group can go on. After any other error the group is dead: every later call of every rank returns the same error.
+/// and the group can continue. After any other error the group is dead: every later call of every rank returns the same error.
 #[non_exhaustive]
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {

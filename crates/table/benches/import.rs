@@ -59,7 +59,7 @@ fn bench_import(name: &str, source: &Path, folder: &Path) -> Result<(), Box<dyn 
         let rows_per_s = report.n_rows as f64 / 1e6 / seconds;
         println!("{name:12} {what:24} {:7.0} ms  {gb_per_s:6.3} GB/s of text  {rows_per_s:6.2} M rows/s", seconds * 1e3);
     };
-    line("read (and unpack) alone", reading);
+    line("only read (and unpack)", reading);
     line("import", median(|| Ok(import(source, &dest, &CsvOptions::default()).map(|_| ())?))?);
     let one = CsvOptions { n_threads: 1, ..CsvOptions::default() };
     line("import, 1 parser", median(|| Ok(import(source, &dest, &one).map(|_| ())?))?);

@@ -267,7 +267,7 @@ pub fn copy_table<S: RowStore>(table: &S, dest: &Destination, mut progress: impl
     out.finish()
 }
 
-/// How many pieces are announced ahead, so that several requests are on their way to a server.
+/// How many pieces are announced in advance, so that several requests to a server are in flight.
 const N_AHEAD: usize = 4;
 
 /// The bytes of a part of some rows, aligned for any type, and their number; none if the table does not have the part.

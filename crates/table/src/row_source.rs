@@ -130,7 +130,7 @@ fn gather<S: RowStore, T>(
             RowSelection::Range(rows) => rows.clone(),
         }));
     }
-    // Labels alone may be of consecutive rows, which are read with fewer calls.
+    // Labels without features may be of consecutive rows, which are read with fewer calls.
     let rows = match rows {
         RowSelection::Numbers(numbers) if into.features.is_none() => RowSelection::of(numbers),
         RowSelection::Range(rows) if rows.is_empty() => return Ok(()),

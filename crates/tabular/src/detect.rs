@@ -22,7 +22,7 @@ use crate::target_kind::{TARGETS, TargetKind};
 use crate::text_options::{TextOptions, check_used};
 use crate::warning::TabularWarning;
 
-/// What [`TabularModel::detect`] is told about a file. Columns are named as in [`ColumnRef::Word`]: by their names, or by their
+/// The options of [`TabularModel::detect`] for a file. Columns are named as in [`ColumnRef::Word`]: by their names, or by their
 /// indices from 0.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DetectOptions {

@@ -48,7 +48,7 @@ pub enum Error {
     SameName { column: String },
     /// A file without names of columns has another number of them than the training table had.
     #[error(
-        "{path}: has {found} columns without names, and the table that the model was trained on had {expected}, which are told apart by their places; give the rows the same columns, or both files a first row with names",
+        "{path}: has {found} columns without names, and the table that the model was trained on had {expected}, which are identified by their positions; give the rows the same columns, or both files a first row with names",
         path = printable(path)
     )]
     UnnamedColumns { path: PathBuf, found: usize, expected: usize },

@@ -184,7 +184,7 @@ impl Importance {
         })
     }
 
-    /// The column that alone decides the predictions, which is probably known only after the target is: the rows are predicted
+    /// The column that decides the predictions by itself, which is probably known only after the target is: the rows are predicted
     /// nearly without errors, without this column no better than by a constant, and no other column matters.
     pub fn decisive(&self) -> Option<&ColumnImportance> {
         const LITTLE: f64 = 0.1;

@@ -14,7 +14,7 @@ pub(super) struct Outlier {
     pub(super) others: [f32; 2],
 }
 
-/// The fewest rows of which anything is said.
+/// The fewest rows for which there is a warning.
 const MIN_ROWS: usize = 20;
 
 /// The largest number of rows that are sorted for quartiles.

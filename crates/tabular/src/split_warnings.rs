@@ -1,4 +1,4 @@
-//! What there is to know about the sets that rows are split into.
+//! Warnings about the sets that rows are split into.
 
 use brisk_loader::{RowSource, Subset, labels_of};
 use brisk_table::Table;
@@ -10,7 +10,7 @@ use crate::splitting::Splitting;
 use crate::target::Target;
 use crate::warning::TabularWarning;
 
-/// The share of the test rows from which on it is said that they occur in training.
+/// The share of the test rows from which on there is a warning that they occur in training.
 const MIN_SHARE: f64 = 0.01;
 
 /// How many times as often rows are equal as they would be if their columns had nothing to do with each other.

@@ -21,7 +21,7 @@ pub struct TextOptions {
     /// The decimal mark of numbers.
     #[serde(with = "DecimalMark")]
     pub decimal: Decimal,
-    /// The number of columns of a file whose first row does not name them, so that they are told apart by their places; `None`
+    /// The number of columns of a file whose first row does not name them, so that they are identified by their positions; `None`
     /// for any. A model has that of the file it was trained on; in a file of rows to predict, a target in the last place may be
     /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

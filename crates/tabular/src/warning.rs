@@ -24,7 +24,7 @@ pub enum TabularWarning {
     OtherDates { column: String, example: String },
     /// The index of a data frame was left out.
     Index { column: String },
-    /// A column alone decides the predictions of the trained model: [`Importance::decisive`](crate::Importance::decisive).
+    /// A single column decides the predictions of the trained model: [`Importance::decisive`](crate::Importance::decisive).
     DecidesTarget { column: String },
     /// Numbers of which some have leading zeros are categories.
     Codes { column: String },
@@ -170,9 +170,9 @@ impl fmt::Display for TabularWarning {
             Self::Empty { .. } => f.write_str("is left out: it has no value in any row"),
             Self::SameInTraining { .. } => f.write_str("is left out: all training rows have the same value there, or none"),
             Self::Index { .. } => f.write_str("is left out: it is the index of a data frame"),
-            Self::DecidesTarget { .. } => {
-                f.write_str("alone decides the predictions, which are nearly without errors; is it known before the target is?")
-            }
+            Self::DecidesTarget { .. } => f.write_str(
+                "decides the predictions by itself, which are nearly without errors; is it known before the target is?",
+            ),
             Self::Codes { .. } => f.write_str("has numbers with leading zeros, which are read as categories"),
             Self::Thousands { example, .. } => {
                 write!(

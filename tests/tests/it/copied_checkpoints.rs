@@ -256,7 +256,7 @@ fn a_run_that_is_cut_off_leaves_the_previous_checkpoint_whole() -> Result<(), Er
     let has_parts_of = |generation: usize| names(&server).iter().any(|name| name.starts_with(&format!("last-{generation}-")));
     assert!(has_parts_of(2) && has_parts_of(3), "{:?}", names(&server));
 
-    // Other numbers of replicas go on from the second epoch, and replace no file that the index lists before their own index is
+    // Other numbers of replicas resume from the second epoch, and replace no file that the index lists before their own index is
     // there.
     for n in [2, 3] {
         let (_dir, elsewhere) = fetched(&server, Fetched::Newer);

@@ -574,11 +574,11 @@ fn an_index_and_columns_that_know_the_target_are_said() {
     assert!(counted.contains("column `n` counts the rows from 0, as an index does; `--drop n` leaves it out"), "{counted}");
     let rows: String = (0..300).map(|row| format!("{},{},{}\n", row % 2 * 7, noise(row, 0), row % 2)).collect();
     let known = noted(&format!("outcome,size,label\n{rows}"), &[]);
-    assert!(known.contains("column `outcome` alone predicts the label"), "{known}");
+    assert!(known.contains("column `outcome` predicts the label by itself"), "{known}");
     let amount = |row: usize| if row.is_multiple_of(2) { noise(row, 1).to_string() } else { String::new() };
     let rows: String = (0..300).map(|row| format!("{},{},{}\n", amount(row), noise(row, 0), row % 2)).collect();
     let missing = noted(&format!("amount,size,label\n{rows}"), &[]);
-    assert!(missing.contains("column `amount` alone predicts the label"), "{missing}");
+    assert!(missing.contains("column `amount` predicts the label by itself"), "{missing}");
 }
 
 #[test]

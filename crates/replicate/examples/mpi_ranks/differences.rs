@@ -24,7 +24,7 @@ pub(crate) fn show(replica: &mut Mpi, case: &Case) -> Result<(), Error> {
 
 /// Calls that the last rank makes differently, one after the other; the errors.
 ///
-/// MPI itself could not go on after an operation in which lengths differ; here no rank has begun it.
+/// MPI itself could not continue after an operation in which lengths differ; here no rank has begun it.
 pub(crate) fn few_and_many(replica: &mut Mpi) -> Result<Vec<String>, Error> {
     let (rank, n) = (replica.rank(), replica.world_size());
     let most = sums::limit(n) / 4;

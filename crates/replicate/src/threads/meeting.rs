@@ -144,7 +144,7 @@ impl<S: Clone> Meeting<S> {
         dead
     }
 
-    /// All ranks have arrived: lets them go on.
+    /// All ranks have arrived: lets them continue.
     fn begin_round(&self, state: &mut State<S>) {
         state.n_arrived = 0;
         self.round.0.fetch_add(1, Ordering::Release);

@@ -105,7 +105,8 @@ pub(crate) fn what_else(text: &[u8]) -> Option<&'static str> {
     let is_page = [&b"<!doctype"[..], b"<html"].iter().any(|start| first.to_ascii_lowercase().starts_with(start));
     let found = found.or(is_json.then_some("JSON (convert it to CSV or Parquet first)"));
     found.or(is_page.then_some("an HTML page (save its table as CSV first)")).or_else(|| {
-        ends_lines_with_cr(text).then_some("lines that end in a carriage return alone (convert them to line feeds first)")
+        ends_lines_with_cr(text)
+            .then_some("lines that end in a carriage return without a line feed (convert them to line feeds first)")
     })
 }
 

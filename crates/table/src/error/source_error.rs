@@ -28,7 +28,7 @@ pub enum SourceError {
     /// The file is valid, but `part` contains something, `found`, that no table can hold. `way_out` says what to do next.
     #[error("{part} {found}; {way_out}", part = printable(.part), found = printable(.found), way_out = printable(.way_out))]
     Unsupported { part: String, found: String, way_out: String },
-    /// There are no rows. `found` is what there is instead.
+    /// There are no rows. `found` is what was found instead.
     #[error("{found}, expected rows of numbers")]
     NoRows { found: &'static str },
     /// A value that is not valid in its column. `expected` says what to do next.

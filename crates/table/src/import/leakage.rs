@@ -1,4 +1,4 @@
-//! Whether one column alone predicts the label.
+//! Whether a single column predicts the label.
 
 /// The fewest rows from which more is concluded than that a column is a copy of the label.
 const MIN_ROWS: usize = 100;
@@ -13,7 +13,7 @@ const MAX_CLASSES: usize = 50;
 /// The rank correlation from which a column predicts labels that are not classes.
 const MIN_CORRELATION: f64 = 0.999;
 
-/// Whether the values of one column alone predict the labels of the same rows almost without error: by intervals of values, by
+/// Whether the values of a single column predict the labels of the same rows almost without error: by intervals of values, by
 /// few values that each belong to one label, or, for labels of many values, by their order. Such a column is rarely known before
 /// the label is: it may be derived from it, or be the index of rows that are sorted by it.
 ///
@@ -104,7 +104,7 @@ fn predicts_classes(rows: &[(f32, f32)], counts: &[(f32, usize)], are_ordered: b
         previous = Some(most[0].1);
     }
     let n_rows = rows.len();
-    // What the most frequent label alone would get wrong.
+    // What always predicting the most frequent label would get wrong.
     let n_without = n_rows - counts.iter().map(|label| label.1).max().unwrap_or(0);
     let allowed = n_rows / 1000;
     if n_without < 10 || n_wrong > allowed || 10 * n_wrong > n_without {

@@ -125,7 +125,7 @@ impl RowChunk {
         }
     }
 
-    /// The places of the features and labels of which rounding to `f32` may have taken a relevant share, given the spread of
+    /// The positions of the features and labels of which rounding to `f32` may have taken a relevant share, given the spread of
     /// these rows.
     pub(crate) fn narrow(&self) -> Vec<usize> {
         let mut all = self.moments.statistics();

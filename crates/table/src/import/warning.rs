@@ -23,7 +23,7 @@ pub enum ImportWarning {
     ZeroWeights { column: String },
     /// A category with another value in each row.
     AllDifferent { column: String },
-    /// A column from which alone the label can be predicted; see [`predicts_label`](crate::predicts_label).
+    /// A column that predicts the label without any other; see [`predicts_label`](crate::predicts_label).
     PredictsLabel { column: String },
     /// Features or labels of which `n_values` lost digits when they were rounded to `f32`: `first`, as in the source, became
     /// `stored`.
@@ -144,7 +144,7 @@ impl ImportWarning {
             Self::ZeroWeights { .. } => format!("weight `{column}` is 0 in all rows"),
             Self::AllDifferent { .. } => format!("column `{column}` has a different value in each row, as an identifier does"),
             Self::PredictsLabel { .. } => {
-                format!("column `{column}` alone predicts the label; is it known before the label is?")
+                format!("column `{column}` predicts the label by itself; is it known before the label is?")
             }
             Self::Rounded { role, n_values, first, stored, .. } => {
                 format!("{role} `{column}`: f32 has too few digits for {n_values} of its numbers, {first} became {stored:.0}")

@@ -197,7 +197,7 @@ impl Remote {
         self.session.options.parallel
     }
 
-    /// The folder for files that are on their way, which is there.
+    /// The folder for files in transit, which exists.
     pub(crate) fn staging(&self) -> Result<PathBuf, Error> {
         staging::folder(self.session.options.staging.as_deref())
     }

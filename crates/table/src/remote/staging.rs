@@ -1,4 +1,4 @@
-//! The folder for files that are on their way to a server or from one.
+//! The folder for files in transit to a server or from one.
 
 use std::env;
 use std::fs;

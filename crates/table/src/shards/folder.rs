@@ -80,7 +80,7 @@ impl IndexToBe {
         Self::with(folder, Generation::new)
     }
 
-    /// The same in a folder for files that are on their way.
+    /// The same in a folder for files in transit.
     #[cfg(feature = "remote")]
     pub(crate) fn create_staging(folder: &Path) -> Result<Self, Error> {
         let number = staging_number(folder);

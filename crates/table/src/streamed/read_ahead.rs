@@ -127,7 +127,7 @@ pub(super) struct Piece {
 
 impl ReadAhead {
     /// Uses at most `budget_bytes` of memory. A good size is two windows of the loader's blocks, the one in use and the
-    /// next, and four for tables on servers, where several requests have to be on their way.
+    /// next, and four for tables on servers, where several requests have to be in flight.
     pub fn new(budget_bytes: usize) -> Self {
         let shared = Shared {
             pool: Arc::new(Pool::new(budget_bytes / size_of::<u64>())),

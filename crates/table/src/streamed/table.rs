@@ -19,7 +19,7 @@ use crate::verify::{self, ReadBytes};
 /// The number of bytes read at a time for rows in order that were not announced.
 const SCRATCH_BYTES: usize = 256 << 10;
 
-/// A table that stays on disk: rows are read when they are gathered, or ahead of that, into memory of a fixed size.
+/// A table that stays on disk: rows are read when they are gathered, or before that, into memory of a fixed size.
 ///
 /// Use it for tables larger than memory or address space. It has no safety conditions, because it maps nothing: a file that
 /// shrinks or a disk that fails is an error rather than a signal. Rows cannot be borrowed, only gathered. The loader's order of

@@ -1,4 +1,4 @@
-//! What callbacks are told of the steps of an epoch.
+//! What callbacks get of the steps of an epoch.
 
 use std::time::{Duration, Instant};
 

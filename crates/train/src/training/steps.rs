@@ -155,7 +155,7 @@ impl Training<'_> {
 
     /// What follows some batches: callbacks, a validation or a checkpoint. Returns why the epoch ends here, if it does.
     fn after_batches(&self, part: &mut Part<'_>, fit: &mut Fit, due: Due) -> Result<Option<Steps>, Error> {
-        // What a checkpoint or a validation covers is told before.
+        // Callbacks get what a checkpoint or a validation covers before it.
         if due.callback || due.validation || due.checkpoint || part.n_done >= part.end || part.notified.is_due() {
             self.notify(&mut part.notified, part.n_done, fit.outputs)?;
         }
@@ -184,7 +184,7 @@ impl Training<'_> {
         Ok(is_stopped.then_some(Steps::Ended(Ended::Stopped)))
     }
 
-    /// Completes what callbacks are told, also if a request to stop, a limit or an error ended the epoch.
+    /// Completes what callbacks get, also if a request to stop, a limit or an error ended the epoch.
     fn end_part(&self, mut part: Part<'_>, fit: &mut Fit, result: Result<(), Error>) -> Result<(Steps, usize), Error> {
         let Part { from, n_done, is_checking, .. } = part;
         let has_failed = part.notified.is_failed || is_checking;

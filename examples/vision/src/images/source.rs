@@ -52,7 +52,7 @@ impl ImageNames {
     }
 }
 
-/// What there is of each part of a data set.
+/// The images of each part of a data set.
 #[derive(Debug, PartialEq)]
 pub(super) struct Sets<T> {
     pub(super) train: T,

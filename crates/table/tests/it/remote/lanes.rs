@@ -48,7 +48,7 @@ fn bytes_of_an_epoch(server: &Server, n_rows: usize, lanes: Lanes, n_ranks: usiz
     n_bytes
 }
 
-/// The blocks of lanes are those by which a server is asked, so that ranks without a cache read what there is once, not once for
+/// The blocks of lanes are those by which a server is asked, so that ranks without a cache read each block once, not once for
 /// each block of rows in it.
 #[test]
 fn without_a_cache_the_table_is_read_once() {

@@ -217,7 +217,7 @@ pub(super) fn rows() -> Vec<Row> {
             "higgs --train train.csv --test test.csv --hidden 8 --epochs 1 --batch 20 --patience 0 --data-dir data --out run",
             &format!("{PARALLEL} --train train.csv --batch 20 --epochs 2 --resume run/last.safetensors --json out.json"),
         ],
-        // The same run: any number of replicas may go on with it.
+        // The same run: any number of replicas may resume it.
         computed(|found| {
             let n_epochs = found.result("out.json", "epochs")?;
             ensure!(n_epochs == 2.0, "the run has {n_epochs} epochs, expected 2");
