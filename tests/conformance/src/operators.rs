@@ -184,8 +184,10 @@ impl<'a> Workbench<'a> {
         self.graph.store(y, &state, &result);
         // Without a gradient of the output, the case is only for the forward pass.
         if self.case.has("grad_out.y") {
-            let dy = &self.case.tensor("grad_out.y")?.floats;
-            self.graph.backward_from(y, &self.graph.constant("dy", dy, y.shape()))?;
+            let dy = self.graph.constant("dy", &self.case.tensor("grad_out.y")?.floats, y.shape());
+            // Where the result is stored in the precision, so is its gradient.
+            let is_full = matches!(self.case.op.as_str(), "softmax" | "log_softmax" | "layer_norm" | "rms_norm" | "group_norm");
+            self.graph.backward_from(y, &if is_full { dy } else { self.form.operand(&dy) })?;
         }
         self.graph.compile(self.device)?.run(1)?;
         let mut outputs = vec![("out.y".to_owned(), self.device.read(&result)?)];
