@@ -1,7 +1,8 @@
 use brisk_kernels::{Interval, Kernel, Number, Rule, StepValue, Update};
-use brisk_tensor::{Graph, Persistent};
+use brisk_tensor::Graph;
+use serde::{Deserialize, Serialize};
 
-use crate::elementwise::{Elementwise, betas_and_eps_setters, groups_setter};
+use crate::elementwise::{Elementwise, betas_and_eps_setters, elementwise_methods, groups_setter};
 use crate::optimizer::Optimizer;
 use crate::parameters::Parameters;
 use crate::step_inputs::StepInputs;
@@ -17,8 +18,29 @@ use crate::step_inputs::StepInputs;
 #[derive(Debug, Clone)]
 pub struct Adam {
     elementwise: Elementwise,
-    step: AdamStep,
-    is_amsgrad: bool,
+    config: AdamConfig,
+    weight_decay: WeightDecay,
+}
+
+/// The settings of Adam and its variants.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AdamConfig {
+    /// β₁ and β₂.
+    pub betas: [f32; 2],
+    /// ε.
+    pub eps: f32,
+    /// The weight decay; `None` for PyTorch's default of the optimizer.
+    pub weight_decay: Option<f32>,
+    /// Whether it is [AMSGrad](Adam::amsgrad); only Adam and AdamW can be.
+    pub amsgrad: bool,
+}
+
+impl Default for AdamConfig {
+    /// PyTorch's: β = (0.9, 0.999), ε = 1e-8.
+    fn default() -> Self {
+        Self { betas: [0.9, 0.999], eps: 1e-8, weight_decay: None, amsgrad: false }
+    }
 }
 
 /// How the weight decay is applied.
@@ -31,17 +53,9 @@ pub enum WeightDecay {
 }
 
 impl WeightDecay {
-    fn decay(self) -> f32 {
+    pub(crate) const fn decay(self) -> f32 {
         let (Self::Gradient(decay) | Self::Decoupled(decay)) = self;
         decay
-    }
-
-    pub(crate) fn value(self) -> StepValue {
-        StepValue::Decay(self.decay())
-    }
-
-    pub(crate) fn setting(self) -> (&'static str, f32, Interval) {
-        ("weight_decay", self.decay(), Interval::NonNegative)
     }
 
     /// The gradient and the parameter, one of which has decayed.
@@ -58,21 +72,28 @@ impl Adam {
     /// Adam with PyTorch's defaults: β = (0.9, 0.999), ε = 1e-8, no weight decay.
     #[track_caller]
     pub fn new(params: &Parameters) -> Self {
-        Self { elementwise: Elementwise::new(params, "adam", &["m", "v"]), step: AdamStep::DEFAULT, is_amsgrad: false }
+        Self::from_config(params, AdamConfig::default(), WeightDecay::Gradient(0.0))
     }
 
-    /// The same as AMSGrad, whose steps do not grow when gradients shrink.
+    /// Adam with PyTorch's defaults as AMSGrad, whose steps do not grow when gradients shrink.
     #[track_caller]
     pub fn amsgrad(params: &Parameters) -> Self {
-        let elementwise = Elementwise::new(params, "adam", &["m", "v", "max_v"]);
-        Self { elementwise, step: AdamStep::DEFAULT, is_amsgrad: true }
+        Self::from_config(params, AdamConfig { amsgrad: true, ..AdamConfig::default() }, WeightDecay::Gradient(0.0))
     }
 
-    betas_and_eps_setters!(step);
+    /// Adam with these settings, and this decay instead of theirs.
+    #[track_caller]
+    pub(crate) fn from_config(params: &Parameters, config: AdamConfig, weight_decay: WeightDecay) -> Self {
+        let state: &[&str] = if config.amsgrad { &["m", "v", "max_v"] } else { &["m", "v"] };
+        let config = AdamConfig { weight_decay: None, ..config };
+        Self { elementwise: Elementwise::new(params, "adam", state), config, weight_decay }
+    }
+
+    betas_and_eps_setters!();
 
     /// Sets the weight decay; [`WeightDecay::Decoupled`] makes it AdamW.
     pub fn weight_decay(mut self, weight_decay: WeightDecay) -> Self {
-        self.step.weight_decay = weight_decay;
+        self.weight_decay = weight_decay;
         self
     }
 
@@ -80,99 +101,77 @@ impl Adam {
 
     /// The kernel of a step over `n` parameters with these defaults, to measure it.
     pub fn kernel(n: usize) -> impl Kernel {
-        Update::new("adam", AdamStep::DEFAULT, n)
+        let step = AdamStep { config: AdamConfig::default(), weight_decay: WeightDecay::Gradient(0.0) };
+        Update::<_, 4, 1, 3>::new("adam", step, n)
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-struct AdamStep {
-    beta1: f32,
-    beta2: f32,
-    eps: f32,
-    weight_decay: WeightDecay,
-}
-
-impl AdamStep {
-    const DEFAULT: Self = Self { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: WeightDecay::Gradient(0.0) };
-
-    fn all_values(&self) -> [StepValue; 4] {
-        let of_v = StepValue::RootBiasCorrection(self.beta2);
-        [StepValue::Rate, self.weight_decay.value(), StepValue::BiasCorrection(self.beta1), of_v]
-    }
-
-    fn all_settings(&self) -> Vec<(&'static str, f32, Interval)> {
+impl AdamConfig {
+    /// The settings of a rule with this decay; β₁ must be in this interval.
+    pub(crate) fn settings(&self, beta1: Interval, weight_decay: f32) -> Vec<(&'static str, f32, Interval)> {
         vec![
-            ("beta1", self.beta1, Interval::BelowOne),
-            ("beta2", self.beta2, Interval::BelowOne),
+            ("beta1", self.betas[0], beta1),
+            ("beta2", self.betas[1], Interval::BelowOne),
             ("eps", self.eps, Interval::NonNegative),
-            self.weight_decay.setting(),
+            ("weight_decay", weight_decay, Interval::NonNegative),
         ]
     }
 
-    /// The decayed parameter and the means.
-    #[inline(always)]
-    fn means<N: Number>(&self, [rate, decay, ..]: [N; 4], grad: N, [param, m, v]: [N; 3]) -> [N; 3] {
-        let [grad, param] = self.weight_decay.apply(rate, decay, grad, param);
-        let m = m + (grad - m) * (1.0 - self.beta1);
-        [param, m, v * self.beta2 + grad * (1.0 - self.beta2) * grad]
-    }
-
-    #[inline(always)]
-    fn stepped<N: Number>(&self, [rate, _, of_m, of_v]: [N; 4], [param, m, v]: [N; 3]) -> N {
-        param - rate * of_m * m / (v.sqrt() * of_v + self.eps)
+    /// The decay of AdamW, by default PyTorch's.
+    pub(crate) fn decoupled(&self) -> WeightDecay {
+        WeightDecay::Decoupled(self.weight_decay.unwrap_or(0.01))
     }
 }
 
-impl Rule<4, 1, 3> for AdamStep {
-    fn values(&self) -> [StepValue; 4] {
-        self.all_values()
-    }
-
-    fn settings(&self) -> Vec<(&'static str, f32, Interval)> {
-        self.all_settings()
-    }
-
-    #[inline(always)]
-    fn update<N: Number>(&self, values: [N; 4], [grad]: [N; 1], replaced: [N; 3]) -> [N; 3] {
-        let [param, m, v] = self.means(values, grad, replaced);
-        [self.stepped(values, [param, m, v]), m, v]
-    }
+/// The means of gradients and of their squares after another gradient.
+#[inline(always)]
+pub(crate) fn moments<N: Number>([beta1, beta2]: [f32; 2], grad: N, [m, v]: [N; 2]) -> [N; 2] {
+    [m + (grad - m) * (1.0 - beta1), v * beta2 + grad * (1.0 - beta2) * grad]
 }
 
+/// A step; the decay of the settings is not read.
 #[derive(Debug, Clone, Copy)]
-struct AmsGrad(AdamStep);
+struct AdamStep {
+    config: AdamConfig,
+    weight_decay: WeightDecay,
+}
 
-impl Rule<4, 1, 4> for AmsGrad {
+/// Replaces the parameter, `m`, `v` and, as AMSGrad, the largest `v`.
+impl<const O: usize> Rule<4, 1, O> for AdamStep {
     fn values(&self) -> [StepValue; 4] {
-        self.0.all_values()
+        let [beta1, beta2] = self.config.betas;
+        let corrections = [StepValue::BiasCorrection(beta1), StepValue::RootBiasCorrection(beta2)];
+        [StepValue::Rate, StepValue::Decay(self.weight_decay.decay()), corrections[0], corrections[1]]
     }
 
     fn settings(&self) -> Vec<(&'static str, f32, Interval)> {
-        self.0.all_settings()
+        self.config.settings(Interval::BelowOne, self.weight_decay.decay())
     }
 
     #[inline(always)]
-    fn update<N: Number>(&self, values: [N; 4], [grad]: [N; 1], [param, m, v, max_v]: [N; 4]) -> [N; 4] {
-        let [param, m, v] = self.0.means(values, grad, [param, m, v]);
-        let max_v = (v - max_v).is_positive().select(v, max_v);
-        [self.0.stepped(values, [param, m, max_v]), m, v, max_v]
+    fn update<N: Number>(&self, [rate, decay, of_m, of_v]: [N; 4], [grad]: [N; 1], mut replaced: [N; O]) -> [N; O] {
+        let [grad, param] = self.weight_decay.apply(rate, decay, grad, replaced[0]);
+        let [m, v] = moments(self.config.betas, grad, [replaced[1], replaced[2]]);
+        let mut divisor = v;
+        if O == 4 {
+            divisor = (v - replaced[3]).is_positive().select(v, replaced[3]);
+            replaced[3] = divisor;
+        }
+        replaced[0] = param - rate * of_m * m / (divisor.sqrt() * of_v + self.config.eps);
+        [replaced[1], replaced[2]] = [m, v];
+        replaced
     }
 }
 
 impl Optimizer for Adam {
     #[track_caller]
     fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) {
-        match self.is_amsgrad {
-            true => self.elementwise.record(graph, params, inputs, &AmsGrad(self.step)),
-            false => self.elementwise.record(graph, params, inputs, &self.step),
+        let step = AdamStep { config: self.config, weight_decay: self.weight_decay };
+        match self.config.amsgrad {
+            true => self.elementwise.record::<_, 4, 4>(graph, params, inputs, &step),
+            false => self.elementwise.record::<_, 4, 3>(graph, params, inputs, &step),
         }
     }
 
-    fn elementwise(&self) -> Option<&Elementwise> {
-        Some(&self.elementwise)
-    }
-
-    fn state(&self) -> Vec<(String, &Persistent)> {
-        self.elementwise.state()
-    }
+    elementwise_methods!();
 }

@@ -1,10 +1,10 @@
 use brisk_kernels::expr::Expr;
 use brisk_kernels::{DType, Interval, MapReduce, Number, Reducer, Rule, StepValue};
-use brisk_tensor::{Graph, Persistent};
+use brisk_tensor::Graph;
 
+use crate::adam::{AdamConfig, moments};
 use crate::division::Piece;
-use crate::elementwise::Elementwise;
-use crate::elementwise::{Elements, betas_and_eps_setters, groups_setter};
+use crate::elementwise::{Elements, Elementwise, betas_and_eps_setters, elementwise_methods, groups_setter};
 use crate::optimizer::Optimizer;
 use crate::parameters::Parameters;
 use crate::step_inputs::StepInputs;
@@ -23,66 +23,62 @@ use crate::step_inputs::StepInputs;
 #[derive(Debug, Clone)]
 pub struct CautiousAdamW {
     elementwise: Elementwise,
-    settings: Settings,
+    config: AdamConfig,
 }
 
 impl CautiousAdamW {
     /// β = (0.9, 0.999), ε = 1e-8, no weight decay.
     #[track_caller]
     pub fn new(params: &Parameters) -> Self {
-        let settings = Settings { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.0 };
-        Self { elementwise: Elementwise::new(params, "cautious_adamw", &["m", "v"]), settings }
+        Self::from_config(params, AdamConfig::default())
     }
 
-    betas_and_eps_setters!(settings);
+    /// Cautious AdamW with these settings, of which `amsgrad` has no effect; the decay is 0 by default.
+    #[track_caller]
+    pub(crate) fn from_config(params: &Parameters, config: AdamConfig) -> Self {
+        let elementwise = Elementwise::new(params, "cautious_adamw", &["m", "v"]);
+        Self { elementwise, config }.weight_decay(config.weight_decay.unwrap_or(0.0))
+    }
+
+    betas_and_eps_setters!();
 
     /// Sets the decoupled weight decay λ.
     pub fn weight_decay(mut self, weight_decay: f32) -> Self {
-        self.settings.weight_decay = weight_decay;
+        self.config.weight_decay = Some(weight_decay);
         self
     }
 
     groups_setter!();
 }
 
+/// The moments.
 #[derive(Debug, Clone, Copy)]
-struct Settings {
-    beta1: f32,
-    beta2: f32,
-    eps: f32,
-    weight_decay: f32,
-}
+struct Moments(AdamConfig);
 
-impl Rule<0, 1, 2> for Settings {
+impl Rule<0, 1, 2> for Moments {
     fn values(&self) -> [StepValue; 0] {
         []
     }
 
     fn settings(&self) -> Vec<(&'static str, f32, Interval)> {
-        vec![
-            ("beta1", self.beta1, Interval::BelowOne),
-            ("beta2", self.beta2, Interval::BelowOne),
-            ("eps", self.eps, Interval::NonNegative),
-            ("weight_decay", self.weight_decay, Interval::NonNegative),
-        ]
+        self.0.settings(Interval::BelowOne, self.0.weight_decay.unwrap_or(0.0))
     }
 
-    /// The moments.
     #[inline(always)]
-    fn update<N: Number>(&self, []: [N; 0], [grad]: [N; 1], [m, v]: [N; 2]) -> [N; 2] {
-        [m + (grad - m) * (1.0 - self.beta1), v * self.beta2 + grad * (1.0 - self.beta2) * grad]
+    fn update<N: Number>(&self, []: [N; 0], [grad]: [N; 1], replaced: [N; 2]) -> [N; 2] {
+        moments(self.0.betas, grad, replaced)
     }
 }
 
 /// The step, given the mean of `φ`.
 #[derive(Debug, Clone, Copy)]
-struct Step(Settings);
+struct Step(AdamConfig);
 
 impl Rule<5, 3, 1> for Step {
     fn values(&self) -> [StepValue; 5] {
-        let Settings { beta1, beta2, weight_decay, .. } = self.0;
+        let AdamConfig { betas: [beta1, beta2], weight_decay, .. } = self.0;
         let corrections = [StepValue::BiasCorrection(beta1), StepValue::RootBiasCorrection(beta2)];
-        [StepValue::Rate, StepValue::Decay(weight_decay), corrections[0], corrections[1], StepValue::Number]
+        [StepValue::Rate, StepValue::Decay(weight_decay.unwrap_or(0.0)), corrections[0], corrections[1], StepValue::Number]
     }
 
     #[inline(always)]
@@ -103,7 +99,16 @@ impl Optimizer for CautiousAdamW {
         }
         let state = self.elementwise.state();
         let [m, v] = [0, 1].map(|i| Elements::State(state[i].1));
-        self.elementwise.record_for(graph, params, inputs, &params.pieces(), &self.settings, [Elements::Grads], &[m, v], &[]);
+        self.elementwise.record_for(
+            graph,
+            params,
+            inputs,
+            &params.pieces(),
+            &Moments(self.config),
+            [Elements::Grads],
+            &[m, v],
+            &[],
+        );
         let Ok(has_gradient) = params.with_gradient("cautious_adamw", graph) else { return };
         let [grads, m_buffer] = [params.grads(), state[0].1].map(|buffer| graph.buffer(buffer));
         for (entry, _) in params.entries().iter().zip(has_gradient).filter(|(entry, has)| *has && !entry.range.is_empty()) {
@@ -117,29 +122,14 @@ impl Optimizer for CautiousAdamW {
             });
             let piece = Piece { values: range.clone(), grads: range.clone(), state: range.clone(), elements: vec![range] };
             let read = [Elements::Grads, m, v];
-            self.elementwise.record_for(
-                graph,
-                params,
-                inputs,
-                &[piece],
-                &Step(self.settings),
-                read,
-                &[Elements::Values],
-                &[mean],
-            );
+            self.elementwise.record_for(graph, params, inputs, &[piece], &Step(self.config), read, &[Elements::Values], &[mean]);
         }
     }
 
-    fn elementwise(&self) -> Option<&Elementwise> {
-        Some(&self.elementwise)
-    }
+    elementwise_methods!();
 
     /// A parameter's step depends on all of its elements.
     fn divides(&self) -> bool {
         false
-    }
-
-    fn state(&self) -> Vec<(String, &Persistent)> {
-        self.elementwise.state()
     }
 }

@@ -98,23 +98,48 @@ macro_rules! groups_setter {
 }
 pub(crate) use groups_setter;
 
-/// The methods `betas` and `eps` of an optimizer with these fields in the field of this name.
+/// Methods of an optimizer with a field `config`, each of which sets a field of that.
+macro_rules! setters {
+    ($($(#[$doc:meta])* $field:ident: $type:ty),*) => {$(
+        $(#[$doc])*
+        pub fn $field(mut self, $field: $type) -> Self {
+            self.config.$field = $field;
+            self
+        }
+    )*};
+}
+pub(crate) use setters;
+
+/// The methods `betas` and `eps` of an optimizer with a field `config` that has both.
 macro_rules! betas_and_eps_setters {
-    ($settings:ident) => {
+    () => {
         /// Sets β₁ and β₂.
         pub fn betas(mut self, beta1: f32, beta2: f32) -> Self {
-            (self.$settings.beta1, self.$settings.beta2) = (beta1, beta2);
+            self.config.betas = [beta1, beta2];
             self
         }
 
-        /// Sets ε.
-        pub fn eps(mut self, eps: f32) -> Self {
-            self.$settings.eps = eps;
-            self
+        $crate::elementwise::setters! {
+            /// Sets ε.
+            eps: f32
         }
     };
 }
 pub(crate) use betas_and_eps_setters;
+
+/// The methods of [`Optimizer`](crate::Optimizer) that a field `elementwise` answers.
+macro_rules! elementwise_methods {
+    () => {
+        fn elementwise(&self) -> Option<&$crate::Elementwise> {
+            Some(&self.elementwise)
+        }
+
+        fn state(&self) -> Vec<(String, &brisk_tensor::Persistent)> {
+            self.elementwise.state()
+        }
+    };
+}
+pub(crate) use elementwise_methods;
 
 /// What a rule reads and replaces.
 #[derive(Debug, Clone, Copy)]

@@ -10,14 +10,17 @@ use brisk_tensor::program::{Error as ProgramError, Program, Slice};
 use brisk_tensor::{AllGather, Error, Graph, Persistent};
 use serde::{Deserialize, Serialize};
 
+use crate::adam::{Adam, AdamConfig};
 use crate::division::{DividedBucket, Piece};
 use crate::gather_matrices::GatherMatrices;
 use crate::newton_schulz::NewtonSchulz;
 use crate::optimizer::Optimizer;
 use crate::origin::Origin;
+use crate::parameter_group::ParameterGroup;
 use crate::parameters::{ParameterId, Parameters};
 use crate::sgd::Momentum;
 use crate::step_inputs::StepInputs;
+use crate::together::CombinedOptimizer;
 
 /// Muon: momentum whose update is orthogonalised, matrix by matrix, so that it has the same size in all directions. For the
 /// matrices of hidden layers and the filters of convolutions; combine it with another optimizer for biases, normalisations,
@@ -67,6 +70,41 @@ pub struct Muon {
     newton_schulz: NewtonSchulz,
     scale: MuonScale,
     norm: MuonNorm,
+}
+
+/// The settings of [`Muon`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MuonConfig {
+    /// The names of its parameters: the matrices of hidden layers and the filters of convolutions.
+    pub matrices: Vec<String>,
+    /// The momentum.
+    pub momentum: f32,
+    /// Its form, `nesterov` or `heavy`.
+    pub form: Momentum,
+    /// The weight decay.
+    pub weight_decay: f32,
+    /// The size of a step: `original`, `match_rms_adamw`, `spectral_unclamped` or `plain`.
+    pub scale: MuonScale,
+    /// AdamW, for all other parameters.
+    pub rest: AdamConfig,
+    /// What its learning rate is multiplied by.
+    pub rest_lr_factor: f32,
+}
+
+impl Default for MuonConfig {
+    /// PyTorch's, without matrices.
+    fn default() -> Self {
+        Self {
+            matrices: Vec::new(),
+            momentum: 0.95,
+            form: Momentum::Nesterov,
+            weight_decay: 0.1,
+            scale: MuonScale::Original,
+            rest: AdamConfig::default(),
+            rest_lr_factor: 1.0,
+        }
+    }
 }
 
 /// The size of a [`Muon`] step for a matrix of `n_rows` rows (outputs of a layer) and `n_cols` columns (inputs).
@@ -135,18 +173,19 @@ impl Muon {
                 None => shapes.push(Matrices { n_rows, n_cols, starts: vec![entry.range.start] }),
             }
         }
+        let MuonConfig { momentum, form, weight_decay, scale, .. } = MuonConfig::default();
         Ok(Self {
             origin: params.origin(),
             made_at: Location::caller(),
             ids: ids.to_vec(),
             buffer: Persistent::new("muon.momentum", DType::F32, params.state_len()),
             shapes,
-            momentum: 0.95,
-            form: Momentum::Nesterov,
-            weight_decay: 0.1,
+            momentum,
+            form,
+            weight_decay,
             lr_factor: 1.0,
             newton_schulz: NewtonSchulz::default(),
-            scale: MuonScale::default(),
+            scale,
             norm: MuonNorm::default(),
         })
     }
@@ -192,6 +231,27 @@ impl Muon {
     pub fn norm(mut self, norm: MuonNorm) -> Self {
         self.norm = norm;
         self
+    }
+
+    /// Muon with these settings, with AdamW for the parameters that are not its own.
+    pub(crate) fn from_config(params: &Parameters, config: &MuonConfig) -> Result<CombinedOptimizer, Error> {
+        let MuonConfig { matrices, rest, .. } = config;
+        let unknown: Vec<_> = matrices.iter().filter(|name| params.id_of(name).is_none()).collect();
+        if matrices.is_empty() || !unknown.is_empty() {
+            let known: Vec<_> = params.entries().iter().filter(|entry| entry.shape.len() > 1).map(|entry| &entry.name).collect();
+            let found = if unknown.is_empty() { "no matrices".to_owned() } else { format!("unknown matrices {unknown:?}") };
+            let found = format!("{found} in a model with {known:?}");
+            return Err(Error::Refused { op: "muon", found, expected: "the names of some parameters of the model" });
+        }
+        let ids: Vec<_> = matrices.iter().filter_map(|name| params.id_of(name)).collect();
+        let muon = Self::new(params, &ids)?.momentum(config.momentum, config.form).weight_decay(config.weight_decay);
+        let optimizer = CombinedOptimizer::new().and(muon.scale(config.scale));
+        let others = params.ids_where(|entry| !matrices.contains(&entry.name));
+        if others.is_empty() {
+            return Ok(optimizer);
+        }
+        let others = ParameterGroup::new(others).lr_factor(config.rest_lr_factor);
+        Ok(optimizer.and(Adam::from_config(params, *rest, rest.decoupled()).groups(params, &[others])?))
     }
 
     /// Records the step of matrices of one shape, which are whole.

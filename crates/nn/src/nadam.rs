@@ -1,8 +1,9 @@
 use brisk_kernels::{Interval, Number, Rule, StepValue};
-use brisk_tensor::{Graph, Persistent};
+use brisk_tensor::Graph;
+use serde::{Deserialize, Serialize};
 
-use crate::adam::WeightDecay;
-use crate::elementwise::{Elementwise, betas_and_eps_setters, groups_setter};
+use crate::adam::{WeightDecay, moments};
+use crate::elementwise::{Elementwise, betas_and_eps_setters, elementwise_methods, groups_setter, setters};
 use crate::optimizer::Optimizer;
 use crate::parameters::Parameters;
 use crate::step_inputs::StepInputs;
@@ -17,63 +18,90 @@ use crate::step_inputs::StepInputs;
 #[derive(Debug, Clone)]
 pub struct NAdam {
     elementwise: Elementwise,
-    step: Step,
+    config: NAdamConfig,
+}
+
+/// The settings of [`NAdam`].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NAdamConfig {
+    /// β₁ and β₂.
+    pub betas: [f32; 2],
+    /// ε.
+    pub eps: f32,
+    /// ψ.
+    pub momentum_decay: f32,
+    /// The weight decay.
+    pub weight_decay: f32,
+    /// Whether it is [decoupled](WeightDecay::Decoupled).
+    pub decoupled_weight_decay: bool,
+}
+
+impl Default for NAdamConfig {
+    /// PyTorch's: β = (0.9, 0.999), ε = 1e-8, ψ = 0.004.
+    fn default() -> Self {
+        Self { betas: [0.9, 0.999], eps: 1e-8, momentum_decay: 0.004, weight_decay: 0.0, decoupled_weight_decay: false }
+    }
 }
 
 impl NAdam {
     /// NAdam with PyTorch's defaults: β = (0.9, 0.999), ε = 1e-8, ψ = 0.004, no weight decay.
     #[track_caller]
     pub fn new(params: &Parameters) -> Self {
-        let step = Step { beta1: 0.9, beta2: 0.999, eps: 1e-8, momentum_decay: 0.004, weight_decay: WeightDecay::Gradient(0.0) };
-        Self { elementwise: Elementwise::new(params, "nadam", &["m", "v", "correction"]), step }
+        Self::from_config(params, NAdamConfig::default())
     }
 
-    betas_and_eps_setters!(step);
+    /// NAdam with these settings.
+    #[track_caller]
+    pub(crate) fn from_config(params: &Parameters, config: NAdamConfig) -> Self {
+        Self { elementwise: Elementwise::new(params, "nadam", &["m", "v", "correction"]), config }
+    }
 
-    /// Sets ψ, above 0: how fast the momentum grows.
-    pub fn momentum_decay(mut self, momentum_decay: f32) -> Self {
-        self.step.momentum_decay = momentum_decay;
-        self
+    betas_and_eps_setters!();
+
+    setters! {
+        /// Sets ψ, above 0: how fast the momentum grows.
+        momentum_decay: f32
     }
 
     /// Sets the weight decay.
     pub fn weight_decay(mut self, weight_decay: WeightDecay) -> Self {
-        self.step.weight_decay = weight_decay;
+        self.config.weight_decay = weight_decay.decay();
+        self.config.decoupled_weight_decay = matches!(weight_decay, WeightDecay::Decoupled(_));
         self
     }
 
     groups_setter!();
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Step {
-    beta1: f32,
-    beta2: f32,
-    eps: f32,
-    momentum_decay: f32,
-    weight_decay: WeightDecay,
-}
+impl NAdamConfig {
+    const fn decay(&self) -> WeightDecay {
+        if self.decoupled_weight_decay {
+            WeightDecay::Decoupled(self.weight_decay)
+        } else {
+            WeightDecay::Gradient(self.weight_decay)
+        }
+    }
 
-impl Step {
     /// `0.96^ψ`.
     fn growth(&self) -> f32 {
         0.96_f64.powf(self.momentum_decay.into()) as f32
     }
 }
 
-impl Rule<4, 1, 4> for Step {
+impl Rule<4, 1, 4> for NAdamConfig {
     fn values(&self) -> [StepValue; 4] {
         let growth = StepValue::BiasCorrection(self.growth());
-        [StepValue::Rate, self.weight_decay.value(), growth, StepValue::RootBiasCorrection(self.beta2)]
+        [StepValue::Rate, StepValue::Decay(self.weight_decay), growth, StepValue::RootBiasCorrection(self.betas[1])]
     }
 
     fn settings(&self) -> Vec<(&'static str, f32, Interval)> {
         vec![
-            ("beta1", self.beta1, Interval::BelowOne),
-            ("beta2", self.beta2, Interval::BelowOne),
+            ("beta1", self.betas[0], Interval::BelowOne),
+            ("beta2", self.betas[1], Interval::BelowOne),
             ("eps", self.eps, Interval::NonNegative),
             ("momentum_decay", self.momentum_decay, Interval::Positive),
-            self.weight_decay.setting(),
+            ("weight_decay", self.weight_decay, Interval::NonNegative),
         ]
     }
 
@@ -85,14 +113,13 @@ impl Rule<4, 1, 4> for Step {
         [grad]: [N; 1],
         [param, m, v, correction]: [N; 4],
     ) -> [N; 4] {
-        let [grad, param] = self.weight_decay.apply(rate, decay, grad, param);
+        let [grad, param] = self.decay().apply(rate, decay, grad, param);
         // 0.96^(t ψ) and 0.96^((t + 1) ψ).
         let power = -growth.recip() + 1.0;
-        let [mu, next_mu] = [power, power * self.growth()].map(|power| (power * -0.5 + 1.0) * self.beta1);
+        let [mu, next_mu] = [power, power * self.growth()].map(|power| (power * -0.5 + 1.0) * self.betas[0]);
         let correction = -(mu * (-correction + 1.0)) + 1.0;
         let next_correction = -(next_mu * (-correction + 1.0)) + 1.0;
-        let m = m + (grad - m) * (1.0 - self.beta1);
-        let v = v * self.beta2 + grad * (1.0 - self.beta2) * grad;
+        let [m, v] = moments(self.betas, grad, [m, v]);
         let step = grad * (-mu + 1.0) / correction + m * next_mu / next_correction;
         [param - rate * step / (v.sqrt() * of_v + self.eps), m, v, correction]
     }
@@ -101,14 +128,8 @@ impl Rule<4, 1, 4> for Step {
 impl Optimizer for NAdam {
     #[track_caller]
     fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) {
-        self.elementwise.record(graph, params, inputs, &self.step);
+        self.elementwise.record(graph, params, inputs, &self.config);
     }
 
-    fn elementwise(&self) -> Option<&Elementwise> {
-        Some(&self.elementwise)
-    }
-
-    fn state(&self) -> Vec<(String, &Persistent)> {
-        self.elementwise.state()
-    }
+    elementwise_methods!();
 }

@@ -1,8 +1,8 @@
 use brisk_kernels::{Interval, Number, Rule, StepValue};
-use brisk_tensor::{Graph, Persistent};
+use brisk_tensor::Graph;
+use serde::{Deserialize, Serialize};
 
-use crate::elementwise::Elementwise;
-use crate::elementwise::groups_setter;
+use crate::elementwise::{Elementwise, elementwise_methods, groups_setter, setters};
 use crate::optimizer::Optimizer;
 use crate::parameters::Parameters;
 use crate::step_inputs::StepInputs;
@@ -18,63 +18,74 @@ use crate::step_inputs::StepInputs;
 #[derive(Debug, Clone)]
 pub struct RmsProp {
     elementwise: Elementwise,
-    step: Step,
-    is_centered: bool,
+    config: RmsPropConfig,
+}
+
+/// The settings of [`RmsProp`].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RmsPropConfig {
+    /// α.
+    pub alpha: f32,
+    /// ε.
+    pub eps: f32,
+    /// The momentum.
+    pub momentum: f32,
+    /// The weight decay.
+    pub weight_decay: f32,
+    /// Whether it is [centered](RmsProp::centered).
+    pub centered: bool,
+}
+
+impl Default for RmsPropConfig {
+    /// PyTorch's: α = 0.99, ε = 1e-8.
+    fn default() -> Self {
+        Self { alpha: 0.99, eps: 1e-8, momentum: 0.0, weight_decay: 0.0, centered: false }
+    }
 }
 
 impl RmsProp {
     /// RMSprop with PyTorch's defaults: α = 0.99, ε = 1e-8, no momentum, no weight decay.
     #[track_caller]
     pub fn new(params: &Parameters) -> Self {
-        Self { elementwise: Elementwise::new(params, "rms_prop", &["v", "momentum"]), step: Step::DEFAULT, is_centered: false }
+        Self::from_config(params, RmsPropConfig::default())
     }
 
-    /// The same, with gradients normalised by an estimate of their standard deviation.
+    /// RMSprop with PyTorch's defaults that divides gradients by an estimate of their standard deviation, not of their root mean
+    /// square.
     #[track_caller]
     pub fn centered(params: &Parameters) -> Self {
-        let elementwise = Elementwise::new(params, "rms_prop", &["v", "momentum", "m"]);
-        Self { elementwise, step: Step::DEFAULT, is_centered: true }
+        Self::from_config(params, RmsPropConfig { centered: true, ..RmsPropConfig::default() })
     }
 
-    /// Sets α, the decay of the mean of squared gradients.
-    pub fn alpha(mut self, alpha: f32) -> Self {
-        self.step.alpha = alpha;
-        self
+    /// RMSprop with these settings.
+    #[track_caller]
+    pub(crate) fn from_config(params: &Parameters, config: RmsPropConfig) -> Self {
+        let state: &[&str] = if config.centered { &["v", "momentum", "m"] } else { &["v", "momentum"] };
+        Self { elementwise: Elementwise::new(params, "rms_prop", state), config }
     }
 
-    /// Sets ε.
-    pub fn eps(mut self, eps: f32) -> Self {
-        self.step.eps = eps;
-        self
-    }
-
-    /// Sets the momentum μ.
-    pub fn momentum(mut self, momentum: f32) -> Self {
-        self.step.momentum = momentum;
-        self
-    }
-
-    /// Sets the weight decay λ, added to the gradient.
-    pub fn weight_decay(mut self, weight_decay: f32) -> Self {
-        self.step.weight_decay = weight_decay;
-        self
+    setters! {
+        /// Sets α, the decay of the mean of squared gradients.
+        alpha: f32,
+        /// Sets ε.
+        eps: f32,
+        /// Sets the momentum μ.
+        momentum: f32,
+        /// Sets the weight decay λ, added to the gradient.
+        weight_decay: f32
     }
 
     groups_setter!();
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Step {
-    alpha: f32,
-    eps: f32,
-    momentum: f32,
-    weight_decay: f32,
-}
+/// Replaces the parameter, `v`, the momentum and, centered, `m`.
+impl<const O: usize> Rule<2, 1, O> for RmsPropConfig {
+    fn values(&self) -> [StepValue; 2] {
+        [StepValue::Rate, StepValue::Decay(self.weight_decay)]
+    }
 
-impl Step {
-    const DEFAULT: Self = Self { alpha: 0.99, eps: 1e-8, momentum: 0.0, weight_decay: 0.0 };
-
-    fn all_settings(&self) -> Vec<(&'static str, f32, Interval)> {
+    fn settings(&self) -> Vec<(&'static str, f32, Interval)> {
         vec![
             ("alpha", self.alpha, Interval::BelowOne),
             ("eps", self.eps, Interval::NonNegative),
@@ -84,71 +95,29 @@ impl Step {
     }
 
     #[inline(always)]
-    fn squares<N: Number>(&self, v: N, grad: N) -> N {
-        v * self.alpha + grad * (1.0 - self.alpha) * grad
-    }
-
-    #[inline(always)]
-    fn momentum<N: Number>(&self, momentum: N, grad: N, deviation: N) -> N {
-        momentum * self.momentum + grad / (deviation + self.eps)
-    }
-}
-
-impl Rule<2, 1, 3> for Step {
-    fn values(&self) -> [StepValue; 2] {
-        [StepValue::Rate, StepValue::Decay(self.weight_decay)]
-    }
-
-    fn settings(&self) -> Vec<(&'static str, f32, Interval)> {
-        self.all_settings()
-    }
-
-    #[inline(always)]
-    fn update<N: Number>(&self, [rate, decay]: [N; 2], [grad]: [N; 1], [param, v, momentum]: [N; 3]) -> [N; 3] {
-        let grad = grad + decay * param;
-        let v = self.squares(v, grad);
-        let momentum = self.momentum(momentum, grad, v.sqrt());
-        [param - rate * momentum, v, momentum]
-    }
-}
-
-/// The centered version.
-#[derive(Debug, Clone, Copy)]
-struct Centered(Step);
-
-impl Rule<2, 1, 4> for Centered {
-    fn values(&self) -> [StepValue; 2] {
-        [StepValue::Rate, StepValue::Decay(self.0.weight_decay)]
-    }
-
-    fn settings(&self) -> Vec<(&'static str, f32, Interval)> {
-        self.0.all_settings()
-    }
-
-    #[inline(always)]
-    fn update<N: Number>(&self, [rate, decay]: [N; 2], [grad]: [N; 1], [param, v, momentum, m]: [N; 4]) -> [N; 4] {
-        let grad = grad + decay * param;
-        let v = self.0.squares(v, grad);
-        let m = m + (grad - m) * (1.0 - self.0.alpha);
-        let momentum = self.0.momentum(momentum, grad, (v - m * m).sqrt());
-        [param - rate * momentum, v, momentum, m]
+    fn update<N: Number>(&self, [rate, decay]: [N; 2], [grad]: [N; 1], mut replaced: [N; O]) -> [N; O] {
+        const { assert!(O == 3 || O == 4, "the centered version replaces one more") };
+        let grad = grad + decay * replaced[0];
+        replaced[1] = replaced[1] * self.alpha + grad * (1.0 - self.alpha) * grad;
+        let mut variance = replaced[1];
+        if O == 4 {
+            replaced[3] = replaced[3] + (grad - replaced[3]) * (1.0 - self.alpha);
+            variance = variance - replaced[3] * replaced[3];
+        }
+        replaced[2] = replaced[2] * self.momentum + grad / (variance.sqrt() + self.eps);
+        replaced[0] = replaced[0] - rate * replaced[2];
+        replaced
     }
 }
 
 impl Optimizer for RmsProp {
     #[track_caller]
     fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) {
-        match self.is_centered {
-            true => self.elementwise.record(graph, params, inputs, &Centered(self.step)),
-            false => self.elementwise.record(graph, params, inputs, &self.step),
+        match self.config.centered {
+            true => self.elementwise.record::<_, 2, 4>(graph, params, inputs, &self.config),
+            false => self.elementwise.record::<_, 2, 3>(graph, params, inputs, &self.config),
         }
     }
 
-    fn elementwise(&self) -> Option<&Elementwise> {
-        Some(&self.elementwise)
-    }
-
-    fn state(&self) -> Vec<(String, &Persistent)> {
-        self.elementwise.state()
-    }
+    elementwise_methods!();
 }

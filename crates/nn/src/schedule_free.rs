@@ -1,8 +1,8 @@
 use brisk_kernels::{DType, Interval, Number, Rule, StepCount, StepValue, Update};
 use brisk_tensor::{Graph, Persistent};
 
-use crate::elementwise::Elementwise;
-use crate::elementwise::groups_setter;
+use crate::adam::AdamConfig;
+use crate::elementwise::{Elementwise, elementwise_methods, groups_setter, setters};
 use crate::optimizer::Optimizer;
 use crate::parameters::Parameters;
 use crate::step_inputs::StepInputs;
@@ -36,36 +36,39 @@ use crate::step_inputs::StepInputs;
 pub struct ScheduleFreeAdamW {
     elementwise: Elementwise,
     average: Persistent,
-    step: Step,
+    config: AdamConfig,
 }
 
 impl ScheduleFreeAdamW {
     /// β = (0.9, 0.999), ε = 1e-8, no weight decay, as in the authors' implementation.
     #[track_caller]
     pub fn new(params: &Parameters) -> Self {
-        Self {
-            elementwise: Elementwise::new(params, "schedule_free", &["z", "v", "weights"]),
-            average: Persistent::new("schedule_free.average", DType::F32, params.len()),
-            step: Step { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.0 },
-        }
+        Self::from_config(params, AdamConfig::default())
+    }
+
+    /// Schedule-free AdamW with these settings, of which `amsgrad` has no effect; the decay is 0 by default.
+    #[track_caller]
+    pub(crate) fn from_config(params: &Parameters, config: AdamConfig) -> Self {
+        let elementwise = Elementwise::new(params, "schedule_free", &["z", "v", "weights"]);
+        let average = Persistent::new("schedule_free.average", DType::F32, params.len());
+        Self { elementwise, average, config }.weight_decay(config.weight_decay.unwrap_or(0.0))
     }
 
     /// Sets β₁, the weight of the average in the points at which gradients are computed, above 0, and β₂, the decay of the mean
     /// of squared gradients.
     pub fn betas(mut self, beta1: f32, beta2: f32) -> Self {
-        (self.step.beta1, self.step.beta2) = (beta1, beta2);
+        self.config.betas = [beta1, beta2];
         self
     }
 
-    /// Sets ε.
-    pub fn eps(mut self, eps: f32) -> Self {
-        self.step.eps = eps;
-        self
+    setters! {
+        /// Sets ε.
+        eps: f32
     }
 
     /// Sets the decoupled weight decay λ.
     pub fn weight_decay(mut self, weight_decay: f32) -> Self {
-        self.step.weight_decay = weight_decay;
+        self.config.weight_decay = Some(weight_decay);
         self
     }
 
@@ -73,41 +76,33 @@ impl ScheduleFreeAdamW {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Step {
-    beta1: f32,
-    beta2: f32,
-    eps: f32,
-    weight_decay: f32,
-}
+struct Step(AdamConfig);
 
 impl Rule<4, 1, 4> for Step {
     fn values(&self) -> [StepValue; 4] {
         let is_first = StepValue::UpTo { of: StepCount::Updates, last: 1 };
-        [StepValue::Rate, StepValue::Decay(self.weight_decay), StepValue::RootBiasCorrection(self.beta2), is_first]
+        let decay = StepValue::Decay(self.0.weight_decay.unwrap_or(0.0));
+        [StepValue::Rate, decay, StepValue::RootBiasCorrection(self.0.betas[1]), is_first]
     }
 
     fn settings(&self) -> Vec<(&'static str, f32, Interval)> {
-        vec![
-            ("beta1", self.beta1, Interval::Open),
-            ("beta2", self.beta2, Interval::BelowOne),
-            ("eps", self.eps, Interval::NonNegative),
-            ("weight_decay", self.weight_decay, Interval::NonNegative),
-        ]
+        self.0.settings(Interval::Open, self.0.weight_decay.unwrap_or(0.0))
     }
 
     #[inline(always)]
     fn update<N: Number>(&self, values: [N; 4], [grad]: [N; 1], [y, z, v, weights]: [N; 4]) -> [N; 4] {
         let [rate, decay, of_v, is_first] = values;
+        let AdamConfig { betas: [beta1, beta2], eps, .. } = self.0;
         let z = is_first.select(y, z);
-        let x = z + (y - z) / self.beta1;
+        let x = z + (y - z) / beta1;
         let rate = rate / of_v;
-        let v = v * self.beta2 + grad * (1.0 - self.beta2) * grad;
-        let z = z - rate * (grad / (v.sqrt() + self.eps) + decay * y);
+        let v = v * beta2 + grad * (1.0 - beta2) * grad;
+        let z = z - rate * (grad / (v.sqrt() + eps) + decay * y);
         let weight = rate * rate;
         let weights = weights + weight;
         // While all rates were 0, nothing has moved.
         let x = x + weights.is_positive().select(weight / weights, weights) * (z - x);
-        [z + (x - z) * self.beta1, z, v, weights]
+        [z + (x - z) * beta1, z, v, weights]
     }
 }
 
@@ -131,12 +126,10 @@ impl Rule<0, 3, 1> for Average {
 impl Optimizer for ScheduleFreeAdamW {
     #[track_caller]
     fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) {
-        self.elementwise.record(graph, params, inputs, &self.step);
+        self.elementwise.record(graph, params, inputs, &Step(self.config));
     }
 
-    fn elementwise(&self) -> Option<&Elementwise> {
-        Some(&self.elementwise)
-    }
+    elementwise_methods!();
 
     /// Before the first step the average is the parameters. Fails for parameters that are sharded across replicas, and for those
     /// of another model.
@@ -144,7 +137,7 @@ impl Optimizer for ScheduleFreeAdamW {
     fn record_averaged(&self, graph: &Graph, params: &Parameters) -> Option<Parameters> {
         let buffers: Vec<_> = params.buffers().iter().map(|buffer| buffer.values().clone()).collect();
         let averaged = params.with_values(&self.average, &buffers);
-        let rule = Average { beta1: self.step.beta1 };
+        let rule = Average { beta1: self.config.betas[0] };
         if let Err(error) = params.check_whole("schedule_free").and_then(|()| self.elementwise.check(params)) {
             graph.fail(error);
             return Some(averaged);
@@ -156,9 +149,5 @@ impl Optimizer for ScheduleFreeAdamW {
         let of_run = graph.buffer(&Graph::state_buffer());
         graph.push(kernel, &[graph.buffer(params.values()), z, weights, of_run, graph.buffer(&self.average)]);
         Some(averaged)
-    }
-
-    fn state(&self) -> Vec<(String, &Persistent)> {
-        self.elementwise.state()
     }
 }

@@ -1,9 +1,8 @@
 use brisk_kernels::{Interval, Kernel, Number, Rule, StepCount, StepValue, Update};
-use brisk_tensor::{Error, Graph, Persistent};
+use brisk_tensor::{Error, Graph};
 use serde::{Deserialize, Serialize};
 
-use crate::elementwise::Elementwise;
-use crate::elementwise::groups_setter;
+use crate::elementwise::{Elementwise, elementwise_methods, groups_setter, setters};
 use crate::optimizer::Optimizer;
 use crate::parameters::Parameters;
 use crate::step_inputs::StepInputs;
@@ -18,7 +17,21 @@ use crate::step_inputs::StepInputs;
 #[derive(Debug, Clone)]
 pub struct Sgd {
     elementwise: Elementwise,
-    step: SgdStep,
+    config: SgdConfig,
+}
+
+/// The settings of [`Sgd`]; the numbers are 0 by default.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SgdConfig {
+    /// The momentum.
+    pub momentum: f32,
+    /// Its form: `heavy`, `nesterov` or `folded_nesterov`.
+    pub form: Momentum,
+    /// The weight decay.
+    pub weight_decay: f32,
+    /// The dampening.
+    pub dampening: f32,
 }
 
 /// Which form of momentum.
@@ -40,62 +53,64 @@ impl Sgd {
     /// Plain gradient descent: no momentum, no weight decay.
     #[track_caller]
     pub fn new(params: &Parameters) -> Self {
-        Self { elementwise: Elementwise::new(params, "sgd", &["momentum"]), step: SgdStep::DEFAULT }
+        Self::from_config(params, SgdConfig::default())
+    }
+
+    /// Gradient descent with these settings.
+    #[track_caller]
+    pub(crate) fn from_config(params: &Parameters, config: SgdConfig) -> Self {
+        Self { elementwise: Elementwise::new(params, "sgd", &["momentum"]), config }
     }
 
     /// Sets the momentum, from 0 to below 1, and its form; Nesterov momentum is above 0.
     pub fn momentum(mut self, momentum: f32, form: Momentum) -> Self {
-        (self.step.momentum, self.step.form) = (momentum, form);
+        (self.config.momentum, self.config.form) = (momentum, form);
         self
     }
 
-    /// Sets the dampening τ of [heavy](Momentum::Heavy) momentum; without momentum it has no effect.
-    pub fn dampening(mut self, dampening: f32) -> Self {
-        self.step.dampening = dampening;
-        self
-    }
-
-    /// Sets the weight decay, added to the gradient.
-    pub fn weight_decay(mut self, weight_decay: f32) -> Self {
-        self.step.weight_decay = weight_decay;
-        self
+    setters! {
+        /// Sets the dampening τ of [heavy](Momentum::Heavy) momentum; without momentum it has no effect.
+        dampening: f32,
+        /// Sets the weight decay, added to the gradient.
+        weight_decay: f32
     }
 
     groups_setter!();
 
     /// The kernel of a step over `n` parameters with these defaults, to measure it.
     pub fn kernel(n: usize) -> impl Kernel {
-        Update::new("sgd", SgdStep::DEFAULT, n)
+        Update::<_, 2, 1, 2>::new("sgd", SgdConfig::default(), n)
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-struct SgdStep {
-    momentum: f32,
-    dampening: f32,
-    weight_decay: f32,
-    form: Momentum,
-}
-
-impl SgdStep {
-    const DEFAULT: Self = Self { momentum: 0.0, dampening: 0.0, weight_decay: 0.0, form: Momentum::Heavy };
-}
-
-impl Rule<2, 1, 2> for SgdStep {
-    fn values(&self) -> [StepValue; 2] {
-        [StepValue::Rate, StepValue::Decay(self.weight_decay)]
+/// With a third value, which is 1 in the first step and else 0, momentum is dampened.
+impl<const V: usize> Rule<V, 1, 2> for SgdConfig {
+    fn values(&self) -> [StepValue; V] {
+        const { assert!(V == 2 || V == 3, "dampened momentum reads one more") };
+        let is_first = StepValue::UpTo { of: StepCount::Updates, last: 1 };
+        let all = [StepValue::Rate, StepValue::Decay(self.weight_decay), is_first];
+        std::array::from_fn(|i| all[i])
     }
 
     fn settings(&self) -> Vec<(&'static str, f32, Interval)> {
         // Without momentum all forms are plain gradient descent.
         let momentum = if self.form == Momentum::Heavy { Interval::BelowOne } else { Interval::Open };
-        vec![("momentum", self.momentum, momentum), ("weight_decay", self.weight_decay, Interval::NonNegative)]
+        vec![
+            ("momentum", self.momentum, momentum),
+            ("weight_decay", self.weight_decay, Interval::NonNegative),
+            ("dampening", self.dampening, Interval::Finite),
+        ]
     }
 
     #[inline(always)]
-    fn update<N: Number>(&self, [rate, decay]: [N; 2], [grad]: [N; 1], [param, momentum]: [N; 2]) -> [N; 2] {
+    fn update<N: Number>(&self, values: [N; V], [grad]: [N; 1], [param, momentum]: [N; 2]) -> [N; 2] {
+        let [rate, decay] = [values[0], values[1]];
         let grad = grad + decay * param;
-        let added = if self.form == Momentum::FoldedNesterov { -rate * grad } else { grad };
+        let added = match self.form {
+            Momentum::FoldedNesterov => -rate * grad,
+            Momentum::Heavy if V == 3 => values[2].select(grad, grad * (1.0 - self.dampening)),
+            Momentum::Heavy | Momentum::Nesterov => grad,
+        };
         let momentum = momentum * self.momentum + added;
         let param = match self.form {
             Momentum::Heavy => param - rate * momentum,
@@ -106,48 +121,19 @@ impl Rule<2, 1, 2> for SgdStep {
     }
 }
 
-/// Heavy momentum with dampening.
-#[derive(Debug, Clone, Copy)]
-struct Dampened(SgdStep);
-
-impl Rule<3, 1, 2> for Dampened {
-    fn values(&self) -> [StepValue; 3] {
-        let is_first = StepValue::UpTo { of: StepCount::Updates, last: 1 };
-        [StepValue::Rate, StepValue::Decay(self.0.weight_decay), is_first]
-    }
-
-    fn settings(&self) -> Vec<(&'static str, f32, Interval)> {
-        let dampening = ("dampening", self.0.dampening, Interval::Finite);
-        self.0.settings().into_iter().chain([dampening]).collect()
-    }
-
-    #[inline(always)]
-    fn update<N: Number>(&self, [rate, decay, is_first]: [N; 3], [grad]: [N; 1], [param, momentum]: [N; 2]) -> [N; 2] {
-        let grad = grad + decay * param;
-        let momentum = momentum * self.0.momentum + is_first.select(grad, grad * (1.0 - self.0.dampening));
-        [param - rate * momentum, momentum]
-    }
-}
-
 impl Optimizer for Sgd {
     #[track_caller]
     fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) {
-        let SgdStep { momentum, dampening, form, .. } = self.step;
+        let SgdConfig { momentum, dampening, form, .. } = self.config;
         if dampening == 0.0 || momentum == 0.0 {
-            self.elementwise.record(graph, params, inputs, &self.step);
+            self.elementwise.record::<_, 2, 2>(graph, params, inputs, &self.config);
         } else if form == Momentum::Heavy {
-            self.elementwise.record(graph, params, inputs, &Dampened(self.step));
+            self.elementwise.record::<_, 3, 2>(graph, params, inputs, &self.config);
         } else {
             let found = format!("dampening = {dampening} with momentum {form:?}");
             graph.fail(Error::Refused { op: "sgd", found, expected: "`Momentum::Heavy`, or no dampening" });
         }
     }
 
-    fn elementwise(&self) -> Option<&Elementwise> {
-        Some(&self.elementwise)
-    }
-
-    fn state(&self) -> Vec<(String, &Persistent)> {
-        self.elementwise.state()
-    }
+    elementwise_methods!();
 }

@@ -2,7 +2,7 @@
 
 use brisk_nn::{
     AdamConfig, CombinedOptimizer, Init, Momentum, Muon, MuonNorm, NAdamConfig, Optimizer, OptimizerConfig, ParameterGroup,
-    Parameters, ParametersBuilder, Philox, RmsPropConfig, Sgd, StepInputs,
+    Parameters, ParametersBuilder, Philox, RmsPropConfig, Sgd, SgdConfig, StepInputs,
 };
 use brisk_program::{Device, Persistent};
 use brisk_tensor::{DType, Graph};
@@ -77,7 +77,7 @@ fn rules_of_optimizers_step_as_on_the_cpu() -> Result<(), brisk_nn::Error> {
         OptimizerConfig::AdamW(adam),
         OptimizerConfig::NAdam(NAdamConfig::default()),
         OptimizerConfig::RmsProp(RmsPropConfig { momentum: 0.9, centered: true, ..RmsPropConfig::default() }),
-        OptimizerConfig::Sgd { momentum: 0.9, form: Momentum::Heavy, weight_decay: 0.1, dampening: 0.5 },
+        OptimizerConfig::Sgd(SgdConfig { momentum: 0.9, form: Momentum::Heavy, weight_decay: 0.1, dampening: 0.5 }),
     ] {
         let mut builder = ParametersBuilder::new();
         builder.add("p", &[300], Init::FanIn(30));

@@ -12,7 +12,7 @@ use brisk_loader::{
 use brisk_nn::{
     Activation, Adam, AdamConfig, BatchNorm, BatchNormConfig, CautiousAdamW, CombinedOptimizer, EmaConfig, GradScalerConfig,
     Linear, Lookahead, Mlp, MlpConfig, Module, Momentum, Muon, MuonConfig, MuonScale, OptimizerConfig, ParameterGroup,
-    Parameters, ParametersBuilder, Schedule, ScheduleFreeAdamW, Scheduled, Sequential, Sgd, WeightDecay,
+    Parameters, ParametersBuilder, Schedule, ScheduleFreeAdamW, Scheduled, Sequential, Sgd, SgdConfig, WeightDecay,
 };
 use brisk_tensor::Tensor;
 use brisk_train::metrics::{self, Accuracy, Direction, Metric, MetricValue, PinballLoss, Scored, TopKAccuracy};
@@ -205,7 +205,7 @@ fn an_optimizer_as_a_setting_is_the_one_of_its_name() -> Result<(), Error> {
     let with = |config: OptimizerConfig| fitted(trainer().configure(|c| c.optimizer = Some(config)));
     let by_code = fitted(trainer().optimizer(|p| Adam::new(p).betas(0.8, 0.99).weight_decay(WeightDecay::Decoupled(0.1))))?;
     assert_eq!(with(adamw([0.8, 0.99]))?, by_code);
-    let sgd = OptimizerConfig::Sgd { momentum: 0.5, form: Momentum::Nesterov, weight_decay: 0.25, dampening: 0.0 };
+    let sgd = OptimizerConfig::Sgd(SgdConfig { momentum: 0.5, form: Momentum::Nesterov, weight_decay: 0.25, dampening: 0.0 });
     assert_eq!(
         with(sgd.clone())?,
         fitted(trainer().optimizer(|p| Sgd::new(p).momentum(0.5, Momentum::Nesterov).weight_decay(0.25)))?

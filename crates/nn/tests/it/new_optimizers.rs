@@ -5,7 +5,7 @@ use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{DType, Graph, Persistent};
 use brisk_nn::{
     AdamConfig, CautiousAdamW, Error, Init, Momentum, NAdam, NAdamConfig, Optimizer, OptimizerConfig, ParameterGroup, Parameters,
-    ParametersBuilder, RmsProp, RmsPropConfig, ScheduleFreeAdamW, Sgd, StepInputs,
+    ParametersBuilder, RmsProp, RmsPropConfig, ScheduleFreeAdamW, Sgd, SgdConfig, StepInputs,
 };
 
 /// Learning rates; the first batches are a warm-up.
@@ -176,7 +176,7 @@ fn further_optimizers_are_those_of_pytorch() -> Result<(), Error> {
     let nadam = NAdamConfig { betas: [0.8, 0.95], eps: 1e-3, momentum_decay: 0.1, weight_decay: 0.1, ..NAdamConfig::default() };
     let decoupled = NAdamConfig { momentum_decay: 0.004, decoupled_weight_decay: true, ..nadam };
     let amsgrad = AdamConfig { betas: [0.8, 0.9], eps: 1e-3, weight_decay: Some(0.1), amsgrad: true };
-    let sgd = |momentum| OptimizerConfig::Sgd { momentum, form: Momentum::Heavy, weight_decay: 0.1, dampening: 0.3 };
+    let sgd = |momentum| OptimizerConfig::Sgd(SgdConfig { momentum, form: Momentum::Heavy, weight_decay: 0.1, dampening: 0.3 });
     let of_pytorch: [(OptimizerConfig, [f64; 4]); 7] = [
         (OptimizerConfig::NAdam(nadam), [-0.096_270_46, 0.091_411_69, -0.378_081_49, 0.089_173_09]),
         (OptimizerConfig::NAdam(decoupled), [0.015_489_92, 0.166_713_15, -0.345_444_83, 0.161_200_25]),

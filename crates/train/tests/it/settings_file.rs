@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use brisk_nn::tensor::Precision;
-use brisk_nn::{AdamConfig, EmaConfig, Momentum, MuonConfig, MuonScale, NAdamConfig, OptimizerConfig, Schedule};
+use brisk_nn::{AdamConfig, EmaConfig, Momentum, MuonConfig, MuonScale, NAdamConfig, OptimizerConfig, Schedule, SgdConfig};
 use brisk_train::metrics::Direction;
 use brisk_train::{
     BatchStatistics, BucketSizes, DataParallelConfig, EarlyStopping, Error, GradientClip, Limit, RunSettings, TrainerConfig,
@@ -89,7 +89,12 @@ fn every_setting_is_read() -> Result<(), Error> {
         limit_valid_batches: Some(Limit::Batches(8)),
         sanity_validation: 2,
         clip: Some(GradientClip::Norm(1.0)),
-        optimizer: Some(OptimizerConfig::Sgd { momentum: 0.9, form: Momentum::Nesterov, weight_decay: 0.0, dampening: 0.0 }),
+        optimizer: Some(OptimizerConfig::Sgd(SgdConfig {
+            momentum: 0.9,
+            form: Momentum::Nesterov,
+            weight_decay: 0.0,
+            dampening: 0.0,
+        })),
         seed: 9,
         checkpoint_every: 100,
         checkpoint_interval: Some(Duration::from_secs(600)),
@@ -185,7 +190,7 @@ fn optimizers_have_the_settings_of_pytorch() -> Result<(), Error> {
         ("{ name = \"adam\", amsgrad = true }", OptimizerConfig::Adam(AdamConfig { amsgrad: true, ..AdamConfig::default() })),
         (
             "{ name = \"sgd\", momentum = 0.5, dampening = 0.25 }",
-            OptimizerConfig::Sgd { momentum: 0.5, form: Momentum::Heavy, weight_decay: 0.0, dampening: 0.25 },
+            OptimizerConfig::Sgd(SgdConfig { momentum: 0.5, form: Momentum::Heavy, weight_decay: 0.0, dampening: 0.25 }),
         ),
     ] {
         assert_eq!(TrainerConfig::from_toml(&format!("optimizer = {text}"))?.optimizer, Some(expected));
