@@ -1,12 +1,14 @@
 use std::cell::OnceCell;
 use std::panic::Location;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use brisk_tensor::program::Slice;
 use brisk_tensor::{DType, Error, Graph, Mode, Persistent, Scope, Tensor};
 
 use crate::buffer::BufferId;
 use crate::division::BoundBucket;
+use crate::embedding::CategoricalColumn;
 use crate::entry::Entry;
 use crate::origin::{Id, Origin};
 use crate::parameters::{ParameterId, Parameters};
@@ -41,8 +43,8 @@ impl Parameters {
         self.bound(graph, tensors, buffers, buckets)
     }
 
-    /// The same without gradients: for parameters that are used but not trained, such as those of a teacher or of a pretrained
-    /// backbone. Layers with such parameters are [frozen](Bound::is_frozen): batch normalisation uses its running statistics and
+    /// The parameters and buffers as tensors of `graph`, without gradients: for parameters that are used but not trained, such as
+    /// those of a teacher or of a pretrained backbone. Layers with such parameters are [frozen](Bound::is_frozen): batch normalisation uses its running statistics and
     /// does not update them, unless [`Bound::updating_buffers`] follows.
     ///
     /// # Errors
@@ -62,8 +64,8 @@ impl Parameters {
         let layer = |(entry, made_at): (&Entry, _)| Layer { path: entry.path().to_owned(), made_at };
         let layers = self.entries().iter().zip(self.made_at().iter().copied()).map(layer).collect();
         let trained = vec![true; tensors.len()];
-        let (origin, foreign) = (self.origin(), OnceCell::new());
-        Bound { graph: graph.clone(), origin, layers, tensors, trained, buffers, buckets, foreign, categories: None }
+        let (graph, origin, foreign, columns) = (graph.clone(), self.origin(), OnceCell::new(), self.columns().clone());
+        Bound { graph, origin, layers, tensors, trained, buffers, buckets, foreign, columns, categories: None }
     }
 
     fn bind_entry(&self, graph: &Graph, buckets: &[BoundBucket], entry: &Entry) -> Tensor {
@@ -101,6 +103,7 @@ pub struct Bound {
     buckets: Vec<BoundBucket>,
     /// A failed tensor, for ids of another model.
     foreign: OnceCell<Tensor>,
+    columns: Arc<[CategoricalColumn]>,
     categories: Option<Tensor>,
 }
 
@@ -149,16 +152,21 @@ impl Bound {
         self
     }
 
-    /// The same with the codes of the rows that a module is recorded for: `[n_rows, n_categories]` u32, a column for each of
-    /// [`Module::categories`](crate::Module::categories).
+    /// The parameters, with the codes of the rows that a module is recorded for: `[n_rows, n_categories]` u32, a column for each
+    /// of the [`categorical_columns`](Self::categorical_columns).
     #[must_use]
     pub fn with_categories<'a>(&self, codes: impl Into<Option<&'a Tensor>>) -> Self {
         Self { categories: codes.into().cloned(), ..self.clone() }
     }
 
-    /// These codes, which [`CategoryEmbeddings`](crate::CategoryEmbeddings) embed; `None` for rows without.
+    /// The codes of the rows, which [`CategoryEmbeddings`](crate::CategoryEmbeddings) embed; `None` for rows without.
     pub fn categories(&self) -> Option<&Tensor> {
         self.categories.as_ref()
+    }
+
+    /// The columns of the codes that the model takes: [`Parameters::categorical_columns`].
+    pub fn categorical_columns(&self) -> &[CategoricalColumn] {
+        &self.columns
     }
 
     /// The buckets of a [`Division`](crate::Division), in its order; none without a division.
@@ -166,7 +174,7 @@ impl Bound {
         &self.buckets
     }
 
-    /// All of them, in the order of [`Parameters::entries`].
+    /// All parameters, in the order of [`Parameters::entries`].
     pub fn tensors(&self) -> &[Tensor] {
         &self.tensors
     }

@@ -29,24 +29,27 @@ use crate::parameters::ParametersBuilder;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct CategoryEmbeddings {
-    columns: Vec<CategoricalColumn>,
+    n_embedded: usize,
     embeddings: Vec<Embedding>,
 }
 
 impl CategoryEmbeddings {
-    /// Adds `embeddings.0`, `embeddings.1`, …, one for each column, to the parameters.
+    /// Adds `embeddings.0`, `embeddings.1`, …, one for each column, to the parameters, and the columns to
+    /// [those of the model](crate::Parameters::categorical_columns).
     #[track_caller]
     pub fn new(params: &mut ParametersBuilder, columns: &[CategoricalColumn]) -> Self {
         let mut embeddings = Vec::with_capacity(columns.len());
         for (i, column) in columns.iter().enumerate() {
             embeddings.push(Embedding::new(params, &format!("embeddings.{i}"), column.n_codes, column.dim));
         }
-        Self { columns: columns.to_vec(), embeddings }
+        params.reads_categories(columns);
+        let n_embedded = columns.iter().fold(0, |n: usize, column| n.saturating_add(column.dim));
+        Self { n_embedded, embeddings }
     }
 
     /// The columns that they append to those of `x`.
     pub fn n_embedded(&self) -> usize {
-        self.columns.iter().fold(0, |n, column| n.saturating_add(column.dim))
+        self.n_embedded
     }
 
     /// Records the look-ups of the [categories](Bound::categories), after `x`.
@@ -90,9 +93,5 @@ impl Module for CategoryEmbeddings {
     #[track_caller]
     fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         CategoryEmbeddings::forward(self, params, x)
-    }
-
-    fn categories(&self) -> &[CategoricalColumn] {
-        &self.columns
     }
 }

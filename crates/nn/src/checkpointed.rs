@@ -1,7 +1,6 @@
 use brisk_tensor::Tensor;
 
 use crate::bound::Bound;
-use crate::embedding::CategoricalColumn;
 use crate::module::Module;
 
 /// A module whose activations are recomputed in the backward pass instead of being kept: see
@@ -47,9 +46,5 @@ impl<M: Module> Module for Checkpointed<M> {
 
     fn n_inputs(&self) -> Option<usize> {
         self.0.n_inputs()
-    }
-
-    fn categories(&self) -> &[CategoricalColumn] {
-        self.0.categories()
     }
 }

@@ -91,11 +91,6 @@ impl Mlp {
     pub fn n_inputs(&self) -> usize {
         self.n_inputs
     }
-
-    /// The categorical columns that it takes.
-    pub fn categories(&self) -> &[CategoricalColumn] {
-        self.embeddings.categories()
-    }
 }
 
 impl Module for Mlp {
@@ -106,9 +101,5 @@ impl Module for Mlp {
 
     fn n_inputs(&self) -> Option<usize> {
         Some(Mlp::n_inputs(self))
-    }
-
-    fn categories(&self) -> &[CategoricalColumn] {
-        Mlp::categories(self)
     }
 }

@@ -4,12 +4,11 @@ use brisk_tensor::Tensor;
 
 use crate::bound::Bound;
 use crate::dropout::Dropout;
-use crate::embedding::CategoricalColumn;
 use crate::layer_norm::LayerNorm;
 use crate::linear::Linear;
 
-/// A model: it records itself for an input, given its parameters and, for tables, [categories](Bound::categories) in the same
-/// graph. Dyn-compatible.
+/// A model: it records itself for an input, given its parameters in the same graph; a model of tables reads the
+/// [categories](Bound::categories) there. Dyn-compatible.
 ///
 /// A module holds sizes and settings, not tensors, so it can be shared by threads that each record a graph.
 pub trait Module: Debug + Send + Sync {
@@ -25,11 +24,6 @@ pub trait Module: Debug + Send + Sync {
     fn n_inputs(&self) -> Option<usize> {
         None
     }
-
-    /// The categorical columns whose codes the model reads from [`Bound::categories`]; none by default.
-    fn categories(&self) -> &[CategoricalColumn] {
-        &[]
-    }
 }
 
 impl<M: Module + ?Sized> Module for Box<M> {
@@ -40,10 +34,6 @@ impl<M: Module + ?Sized> Module for Box<M> {
 
     fn n_inputs(&self) -> Option<usize> {
         (**self).n_inputs()
-    }
-
-    fn categories(&self) -> &[CategoricalColumn] {
-        (**self).categories()
     }
 }
 

@@ -11,6 +11,7 @@ use brisk_tensor::{AllGather, Error, Graph, Persistent};
 
 use crate::buffer::{Buffer, BufferId};
 use crate::division::{Division, Placement};
+use crate::embedding::CategoricalColumn;
 use crate::entry::{Entry, MAX_LEN, len_of};
 use crate::init::Init;
 use crate::initial::Initial;
@@ -41,6 +42,7 @@ pub struct Parameters {
     /// The lines that added the parameters, and the buffers.
     made_at: Vec<&'static Location<'static>>,
     buffers_made_at: Vec<&'static Location<'static>>,
+    columns: Arc<[CategoricalColumn]>,
     division: Option<Division>,
     /// How the replicas of a division exchange values.
     replicas: Option<Arc<dyn AllGather>>,
@@ -64,6 +66,7 @@ pub struct ParametersBuilder {
     places: HashMap<String, &'static Location<'static>>,
     made_at: Vec<&'static Location<'static>>,
     buffers_made_at: Vec<&'static Location<'static>>,
+    columns: Vec<CategoricalColumn>,
     model: Model,
     prefix: String,
     first_error: Option<Error>,
@@ -133,10 +136,19 @@ impl ParametersBuilder {
         BufferId(Id { model: self.model, index: self.buffers.len() - 1, made_at: Location::caller() })
     }
 
+    /// Notes that the model reads the codes of these columns from [`Bound::categories`](crate::Bound::categories). Layers that
+    /// read them call it, as [`CategoryEmbeddings`](crate::CategoryEmbeddings) do. All layers of a model read the same columns,
+    /// those of the first call.
+    pub fn reads_categories(&mut self, columns: &[CategoricalColumn]) {
+        if self.columns.is_empty() {
+            self.columns = columns.to_vec();
+        }
+    }
+
     /// Finishes the parameters. `seed` determines the initial values.
     #[track_caller]
     pub fn build(self, seed: u64) -> Parameters {
-        let Self { entries, inits, len, buffers, made_at, buffers_made_at, model, first_error, .. } = self;
+        let Self { entries, inits, len, buffers, made_at, buffers_made_at, columns, model, first_error, .. } = self;
         let len = len.next_multiple_of(ALIGN).max(ALIGN);
         let values = Persistent::required("parameters", DType::F32, len);
         let grads = Persistent::new("gradients", DType::F32, len);
@@ -152,6 +164,7 @@ impl ParametersBuilder {
             buffers,
             made_at,
             buffers_made_at,
+            columns: columns.into(),
             division: None,
             replicas: None,
             sharded_state_len: None,
@@ -221,6 +234,15 @@ impl Parameters {
     /// settings that a layer does not support.
     pub fn check(&self) -> Result<(), Error> {
         self.first_error.clone().map_or(Ok(()), Err)
+    }
+
+    /// The categorical columns whose codes the model [reads](ParametersBuilder::reads_categories); none for most models.
+    pub fn categorical_columns(&self) -> &[CategoricalColumn] {
+        &self.columns
+    }
+
+    pub(crate) fn columns(&self) -> &Arc<[CategoricalColumn]> {
+        &self.columns
     }
 
     /// The lines that added the parameters.

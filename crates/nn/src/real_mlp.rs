@@ -160,8 +160,4 @@ impl Module for RealMlp {
     fn n_inputs(&self) -> Option<usize> {
         Some(self.config.scaling.centers.len())
     }
-
-    fn categories(&self) -> &[CategoricalColumn] {
-        self.embeddings.categories()
-    }
 }

@@ -110,8 +110,4 @@ impl Module for ResidualMlp {
     fn n_inputs(&self) -> Option<usize> {
         Some(self.n_inputs)
     }
-
-    fn categories(&self) -> &[CategoricalColumn] {
-        self.embeddings.categories()
-    }
 }

@@ -1,7 +1,6 @@
 use brisk_tensor::{Activation, Tensor};
 
 use crate::bound::Bound;
-use crate::embedding::CategoricalColumn;
 use crate::module::Module;
 
 /// Modules in sequence.
@@ -51,10 +50,6 @@ impl Module for Sequential {
 
     fn n_inputs(&self) -> Option<usize> {
         self.0.first()?.n_inputs()
-    }
-
-    fn categories(&self) -> &[CategoricalColumn] {
-        self.0.iter().map(|module| module.categories()).find(|columns| !columns.is_empty()).unwrap_or_default()
     }
 }
 

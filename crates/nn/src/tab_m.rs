@@ -206,8 +206,4 @@ impl Module for TabM {
     fn n_inputs(&self) -> Option<usize> {
         Some(self.config.n_inputs)
     }
-
-    fn categories(&self) -> &[CategoricalColumn] {
-        self.embeddings.categories()
-    }
 }

@@ -1,5 +1,5 @@
 use brisk_nn::tensor::{Mode, Tensor};
-use brisk_nn::{Bound, CategoricalColumn, MeanOf, Module};
+use brisk_nn::{Bound, MeanOf, Module};
 
 use crate::mean::weighted_mean;
 use crate::predictions::softmax;
@@ -10,7 +10,6 @@ use crate::validated::Validated;
 pub(super) struct Ensemble {
     pub(super) members: Vec<(f32, Box<dyn Module>)>,
     pub(super) mean_of: MeanOf,
-    pub(super) categories: Vec<CategoricalColumn>,
 }
 
 /// The logarithm of a probability that all members round to 0.
@@ -45,10 +44,6 @@ impl Module for Ensemble {
 
     fn n_inputs(&self) -> Option<usize> {
         self.members.iter().find_map(|(_, member)| member.n_inputs())
-    }
-
-    fn categories(&self) -> &[CategoricalColumn] {
-        &self.categories
     }
 }
 

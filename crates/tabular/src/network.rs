@@ -204,7 +204,7 @@ impl Network {
                     (member.weight, params.within(&member_path(i), build))
                 };
                 let members = members.iter().enumerate().map(member).collect();
-                Box::new(Ensemble { members, mean_of, categories: categories.to_vec() })
+                Box::new(Ensemble { members, mean_of })
             }
         }
     }

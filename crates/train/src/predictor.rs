@@ -144,7 +144,7 @@ impl Predictor {
     pub fn new<M: Module>(device: &Device, model: &Model<M>, n_cols: usize) -> Result<Self, Error> {
         let module = model.module();
         let scale = model.checked_scale()?.cloned().unwrap_or_else(|| Standardisation::none(n_cols));
-        let inputs = PredictorInputs { n_cols, categories: module.categories().to_vec(), scale: Some(scale) };
+        let inputs = PredictorInputs { n_cols, categories: model.params().categorical_columns().to_vec(), scale: Some(scale) };
         check_columns("predicted", n_cols, module)?;
         Self::record_in(model.precision, device, model.params(), &inputs, |params, x| vec![module.forward(params, x)])
     }

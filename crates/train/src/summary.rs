@@ -66,7 +66,7 @@ impl<M: Module> Model<M> {
             graph.tensor(&Persistent::new(name, dtype, n_rows.saturating_mul(n_cols)), &[n_rows, n_cols])
         };
         let x = input("x", DType::F32, n_cols);
-        let n_categories = module.categories().len();
+        let n_categories = params.categorical_columns().len();
         let codes = (n_categories > 0).then(|| input("categories", DType::U32, n_categories));
         let bound = params.bind(&graph).with_categories(codes.as_ref());
         graph.autocast(self.precision, || module.forward(&bound, &x));

@@ -154,7 +154,7 @@ impl<'a> Training<'a> {
         let scale = scale.or_else(|| Standardisation::known(train));
         let needs_moments = scale.is_none() || is_scale_kept;
         let shares_weights = train.has_weights() && !replicas.is_single() && feed.choice != FeedChoice::Resident;
-        let columns = module.categories();
+        let columns = params.categorical_columns();
         let kinds = task.label_kinds();
         let first_wrong_label = |labels: &[f32]| first_wrong_label(&kinds, labels);
         let wanted = Wanted {
@@ -181,8 +181,8 @@ impl<'a> Training<'a> {
         let n_valid_batches = config.limit_valid_batches.map(limit_valid).transpose()?;
         let n_valid_rows = n_valid_batches.map_or(valid.n_rows(), |n_batches| valid.n_rows().min(n_batches * batch_rows));
         valid_labels.truncate(n_valid_rows * n_labels);
-        check_category_count("train", train, module.categories())?;
-        check_category_count("valid", valid, module.categories())?;
+        check_category_count("train", train, columns)?;
+        check_category_count("valid", valid, columns)?;
         of_train.wrong_code_or_weight.or(of_valid.wrong_code_or_weight).map_or(Ok(()), Err)?;
         let mut validation = Validation::new(task, &config, valid_labels)?;
         let undefined = validation.leave_out_undefined(train.n_rows())?;

@@ -52,7 +52,7 @@ fn they_are_trained_evaluated_saved_and_predicted() -> Result<(), Error> {
     let path = folder.path().join("model.safetensors");
     model.save(&path)?;
     let sizes = MlpConfig { n_inputs: 0, hidden: vec![32], n_outputs: 4, activation: Activation::relu() };
-    let again = Model::load(&path, |params| Mlp::with_categories(params, &sizes, model.module().categories()))?;
+    let again = Model::load(&path, |params| Mlp::with_categories(params, &sizes, model.params().categorical_columns()))?;
     assert_eq!(again.predict(&all)?, outputs);
     assert_ne!(RowDigest::of("all", &all)?, RowDigest::of("all", &rows(776))?);
     assert!(Standardisation::of("all", &all)?.mean().is_empty());

@@ -341,10 +341,12 @@ impl BatchTensors {
     /// # Errors
     /// Those of the model, if it does not take such rows.
     pub fn forward(&self, model: &dyn Module, params: &Bound) -> Tensor {
-        let (n_categories, expected) = (self.categories.as_ref().map_or(0, |codes| codes.shape()[1]), model.categories().len());
+        let n_categories = self.categories.as_ref().map_or(0, |codes| codes.shape()[1]);
+        let expected = params.categorical_columns().len();
         if n_categories != expected {
-            let expected =
-                format!("[n_rows, {expected}], the categorical columns that the model takes; see `Module::categories`");
+            let expected = format!(
+                "[n_rows, {expected}], the categorical columns that the model takes; see `Parameters::categorical_columns`"
+            );
             let found = vec![self.x.shape()[0], n_categories];
             let error = brisk_nn::Error::Shape { op: "forward", arg: "categories", expected, found };
             return self.x.graph().failed(error, self.x.dtype(), self.x.shape());
