@@ -53,7 +53,7 @@ impl BatchEnsemble {
 
     /// A layer without `name.scale_in`, for input that each member has scaled already.
     #[track_caller]
-    pub fn of_scaled(params: &mut ParametersBuilder, name: &str, n_members: usize, n_in: usize, n_out: usize) -> Self {
+    pub(crate) fn of_scaled(params: &mut ParametersBuilder, name: &str, n_members: usize, n_in: usize, n_out: usize) -> Self {
         let weight = params.add(format!("{name}.weight"), &[n_out, n_in], Init::FanIn(n_in));
         let scale_out = params.add(format!("{name}.scale_out"), &[n_members, n_out], Init::Constant(1.0));
         let bias = params.add(format!("{name}.bias"), &[n_members, n_out], Init::RepeatedFanIn { n_in, len: n_out });

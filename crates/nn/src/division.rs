@@ -75,7 +75,7 @@ impl Division {
     }
 
     /// The number of elements of this replica.
-    pub fn own_len(&self) -> usize {
+    pub(crate) fn own_len(&self) -> usize {
         self.buckets.iter().map(|bucket| bucket.own.len()).sum()
     }
 

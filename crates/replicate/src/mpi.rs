@@ -221,11 +221,6 @@ impl Mpi {
         })
     }
 
-    /// Whether this process was started by an MPI launcher (`mpirun`, `srun --mpi`).
-    pub fn was_launched() -> bool {
-        ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"].iter().any(|name| std::env::var_os(name).is_some())
-    }
-
     /// Compares the call with those of the other ranks, and watches the time until the operation ends. `values` are sent too if
     /// they are few.
     fn begin(&mut self, call: Call, values: &[u8]) -> Result<Watching, Error> {

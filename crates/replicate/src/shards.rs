@@ -50,7 +50,7 @@ impl TryFrom<u8> for ZeroStage {
 /// use brisk_replicate::Shards;
 ///
 /// let shards = Shards::new(1000, 3);
-/// assert_eq!((shards.shard_len(), shards.padded_len()), (384, 1152));
+/// assert_eq!(shards.padded_len(), 3 * 384);
 /// assert_eq!(shards.range(2), 768..1152);
 /// assert_eq!(shards.used(2), 768..1000);
 /// ```
@@ -75,7 +75,7 @@ impl Shards {
     }
 
     /// Elements of one shard, the same for every rank.
-    pub fn shard_len(&self) -> usize {
+    fn shard_len(&self) -> usize {
         self.len.div_ceil(self.world_size).next_multiple_of(Self::ALIGN)
     }
 
@@ -99,11 +99,11 @@ impl Shards {
 /// Bytes of one element of each part of a training state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StateBytes {
-    /// Of the parameters used in the forward and backward passes.
+    /// Bytes of a parameter that the forward and backward passes use.
     pub parameters: usize,
-    /// Of gradients.
+    /// Bytes of its gradient.
     pub gradients: usize,
-    /// Of the optimizer's state: its running means, and f32 copies of parameters that are not f32 themselves.
+    /// Bytes of its optimizer state: running means, and an f32 copy of a parameter that is not f32 itself.
     pub optimizer: usize,
 }
 

@@ -61,7 +61,7 @@ impl AirbenchConfig {
 
     /// The variant that is trained with Muon: the outputs are divided by the last width, and the whitening bias has PyTorch's
     /// default initialisation.
-    pub fn cifar10_muon() -> Self {
+    pub(crate) fn cifar10_muon() -> Self {
         let config = Self::cifar10();
         Self { logit_scale: 1.0 / config.widths[2] as f32, whitening_bias: Init::FanIn(config.patch_len()), ..config }
     }
@@ -73,7 +73,8 @@ impl AirbenchConfig {
 }
 
 impl Airbench {
-    /// Adds the network's parameters. The whitening filters are zeros until [`set_whitening`](Self::set_whitening).
+    /// Adds the network's parameters. The whitening filters are zeros until [`Recipe::initialise`](crate::Recipe::initialise)
+    /// sets them.
     pub fn new(params: &mut ParametersBuilder, config: &AirbenchConfig) -> Self {
         let n_whitened = 2 * config.patch_len();
         let shape = [n_whitened, PATCH[0], PATCH[1], config.image[2]];
@@ -92,36 +93,31 @@ impl Airbench {
     }
 
     /// Height and width of the whitened patches.
-    pub fn patch(&self) -> [usize; 2] {
+    pub(crate) fn patch(&self) -> [usize; 2] {
         PATCH
     }
 
     /// Sets the filters of the first layer to those that whiten patches of [`patch`](Self::patch) pixels, with `eps` added to
-    /// their variances, and their negatives. The recipes use 5e-4.
+    /// their variances, and their negatives.
     ///
     /// # Errors
     /// [`Shape`](brisk_nn::Error::Shape) for a covariance of patches of another size.
-    pub fn set_whitening(&self, params: &mut Parameters, covariance: &PatchCovariance, eps: f32) -> Result<(), brisk_nn::Error> {
+    pub(crate) fn set_whitening(
+        &self,
+        params: &mut Parameters,
+        covariance: &PatchCovariance,
+        eps: f32,
+    ) -> Result<(), brisk_nn::Error> {
         params.set_initial_buffer(self.whitening, &covariance.filters_with_negatives(eps))
     }
 
-    /// The weights of the convolutions after the whitening: the matrices for [`Muon`](brisk_nn::Muon).
-    pub fn filters(&self, params: &Parameters) -> Vec<ParameterId> {
-        params.ids_where(|entry| entry.shape.len() == 4)
-    }
-
-    /// The biases of the normalisation layers.
-    pub fn norm_biases(&self, params: &Parameters) -> Vec<ParameterId> {
-        params.ids_where(|entry| entry.name.contains(".norm") && entry.name.ends_with(".bias"))
-    }
-
     /// The bias of the whitening.
-    pub fn whitening_bias(&self) -> ParameterId {
+    pub(crate) fn whitening_bias(&self) -> ParameterId {
         self.whitening_bias
     }
 
     /// The weight of the linear layer.
-    pub fn head(&self) -> ParameterId {
+    pub(crate) fn head(&self) -> ParameterId {
         self.head
     }
 }

@@ -124,7 +124,8 @@ impl Block {
 }
 
 impl ResNet9 {
-    /// Adds the network's parameters. The whitening filters are zeros until [`set_whitening`](Self::set_whitening).
+    /// Adds the network's parameters. The whitening filters are zeros until [`Recipe::initialise`](crate::Recipe::initialise)
+    /// sets them.
     pub fn new(params: &mut ParametersBuilder, config: &ResNet9Config) -> Self {
         let n_channels = config.image[2];
         let [w0, w1, w2, w3] = config.widths;
@@ -146,21 +147,26 @@ impl ResNet9 {
     }
 
     /// Whether the first layer whitens patches.
-    pub fn is_whitened(&self) -> bool {
+    pub(crate) fn is_whitened(&self) -> bool {
         self.whitening.is_some()
     }
 
     /// Height and width of the whitened patches.
-    pub fn patch(&self) -> [usize; 2] {
+    pub(crate) fn patch(&self) -> [usize; 2] {
         [3, 3]
     }
 
     /// Sets the filters of the first layer to those that whiten patches of [`patch`](Self::patch) pixels, with `eps` added to
-    /// their variances. The recipe uses 0.01. Does nothing for a network without whitening.
+    /// their variances. Does nothing for a network without whitening.
     ///
     /// # Errors
     /// [`Shape`](brisk_nn::Error::Shape) for a covariance of patches of another size.
-    pub fn set_whitening(&self, params: &mut Parameters, covariance: &PatchCovariance, eps: f32) -> Result<(), brisk_nn::Error> {
+    pub(crate) fn set_whitening(
+        &self,
+        params: &mut Parameters,
+        covariance: &PatchCovariance,
+        eps: f32,
+    ) -> Result<(), brisk_nn::Error> {
         self.whitening.map_or(Ok(()), |id| params.set_initial_buffer(id, &covariance.filters(eps)))
     }
 }
