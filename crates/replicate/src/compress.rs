@@ -74,7 +74,7 @@ impl Compressed {
         &self.lost
     }
 
-    /// The same, to be replaced, such as by those of a checkpoint.
+    /// The rounding error of each element, as [`errors`](Self::errors), to be replaced, such as by those of a checkpoint.
     pub fn errors_mut(&mut self) -> &mut [f32] {
         &mut self.lost
     }

@@ -103,7 +103,7 @@ pub struct RunFacts<'a> {
     pub last: Option<&'a EpochMetrics>,
     /// The outputs of the best model for the validation rows, as charts of a classification.
     pub classification: Option<Scored<'a>>,
-    /// The same, as charts of a regression.
+    /// The outputs of the best model for the validation rows, as charts of a regression.
     pub regression: Option<Scored<'a>>,
     /// The names of the classes.
     pub classes: &'a [String],

@@ -71,7 +71,7 @@ impl Report {
         self
     }
 
-    /// Adds several of them.
+    /// Adds charts, tables or images.
     pub fn panels(&mut self, panels: impl IntoIterator<Item = Panel>) -> &mut Self {
         panels.into_iter().fold(self, Self::panel)
     }
@@ -81,7 +81,8 @@ impl Report {
         self.best_within(epoch as f64)
     }
 
-    /// The same for a position within an epoch, such as 1.5 in the middle of the second.
+    /// Marks a position within an epoch, such as 1.5 in the middle of the second, in the charts of [`epochs`](Self::epochs) that
+    /// are added after this.
     pub fn best_within(&mut self, epochs: f64) -> &mut Self {
         self.best_epoch = Some(epochs);
         self
@@ -95,9 +96,9 @@ impl Report {
         self.within_epochs(&epochs, columns)
     }
 
-    /// The same with values also from within epochs: `epochs` has the position of each, in increasing order, such as 1.5 in the
-    /// middle of the second epoch.
-    pub fn within_epochs(&mut self, epochs: &[f64], columns: &[(&str, &[f64])]) -> &mut Self {
+    /// Adds a chart for each metric, with values also from within epochs: `epochs` has the position of each, in increasing order,
+    /// such as 1.5 in the middle of the second epoch.
+    pub(crate) fn within_epochs(&mut self, epochs: &[f64], columns: &[(&str, &[f64])]) -> &mut Self {
         self.panels(epoch_panels::of(epochs, columns, self.best_epoch))
     }
 
@@ -117,8 +118,8 @@ impl Report {
         Ok(self.panels(class_panels::of(rows, classes, 0.5)?))
     }
 
-    /// The same for a model of two classes that predicts the second one where its probability is above this threshold, from 0 to
-    /// 1, instead of 0.5. The confusion matrix is that of these predictions.
+    /// Adds the charts of [`classification`](Self::classification) for a model of two classes that predicts the second one where
+    /// its probability is above this threshold, from 0 to 1, instead of 0.5. The confusion matrix counts these predictions.
     ///
     /// # Errors
     /// As [`classification`](Self::classification), and for another threshold.

@@ -23,7 +23,7 @@ pub struct Adapter {
     pub limits: wgpu::Limits,
     /// The minimum number of invocations of a subgroup; 0 if there are no subgroups.
     pub subgroup_min_size: u32,
-    /// The maximum number, likewise.
+    /// The maximum number of invocations of a subgroup; 0 if there are no subgroups.
     pub subgroup_max_size: u32,
     /// The cooperative matrices that it supports, if it has any and the device was opened to use them.
     pub coop: Option<CoopShape>,
@@ -67,32 +67,32 @@ impl Adapter {
         }
     }
 
-    /// The same adapter with a different kind.
+    /// Replaces the kind.
     pub fn with_kind(self, kind: AdapterKind) -> Self {
         Self { kind, ..self }
     }
 
-    /// The same with these features.
+    /// Replaces the features.
     pub fn with_features(self, features: wgpu::Features) -> Self {
         Self { features, ..self }
     }
 
-    /// The same with these limits.
+    /// Replaces the limits.
     pub fn with_limits(self, limits: wgpu::Limits) -> Self {
         Self { limits, ..self }
     }
 
-    /// The same with the minimum and maximum number of invocations of a subgroup.
+    /// Sets the minimum and maximum number of invocations of a subgroup.
     pub fn with_subgroups(self, [least, most]: [u32; 2]) -> Self {
         Self { subgroup_min_size: least, subgroup_max_size: most, ..self }
     }
 
-    /// The same with these cooperative matrices, or none.
+    /// Sets the cooperative matrices; `None` for none.
     pub fn with_coop(self, coop: Option<CoopShape>) -> Self {
         Self { coop, ..self }
     }
 
-    /// The same with sums of f16 products [in f16](Self::f16_accumulation) allowed or not.
+    /// Allows or forbids sums of f16 products [in f16](Self::f16_accumulation).
     pub fn with_f16_accumulation(self, f16_accumulation: bool) -> Self {
         Self { f16_accumulation, ..self }
     }

@@ -58,18 +58,18 @@ impl Recorder {
         Self { device: device.clone(), adapter: Adapter::of(device), pipelines: HashMap::new(), cache: None }
     }
 
-    /// The same, with a driver's pipeline cache; pipelines that are created here are added to it.
+    /// Uses a driver's pipeline cache, to which pipelines that are created here are added.
     pub fn with_cache(self, cache: wgpu::PipelineCache) -> Self {
         Self { cache: Some(cache), ..self }
     }
 
-    /// The same, with cooperative matrices: `shape` is what [`CoopShape::request`] returned when the device was opened.
+    /// Uses cooperative matrices: `shape` is what [`CoopShape::request`] returned when the device was opened.
     pub fn with_coop(mut self, shape: Option<CoopShape>) -> Self {
         self.adapter.coop = shape;
         self
     }
 
-    /// The same, with matrix products of any shape computed by `family`.
+    /// Computes matrix products of any shape by `family`.
     ///
     /// # Errors
     /// [`Error::Unsupported`] if the device cannot run it.
@@ -79,7 +79,7 @@ impl Recorder {
         Ok(self)
     }
 
-    /// The same, with accumulation of f16 products in f16 allowed: see [`Adapter::f16_accumulation`].
+    /// Allows the accumulation of f16 products in f16: see [`Adapter::f16_accumulation`].
     pub fn with_f16_accumulation(mut self) -> Self {
         self.adapter.f16_accumulation = true;
         self

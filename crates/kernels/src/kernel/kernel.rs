@@ -135,7 +135,7 @@ impl Signature {
         Self { name, args: args.into(), sizes: Vec::new() }
     }
 
-    /// The same with sizes to check.
+    /// Sets the sizes to check.
     pub fn sizes(self, sizes: impl Into<Vec<(&'static str, usize)>>) -> Self {
         Self { sizes: sizes.into(), ..self }
     }

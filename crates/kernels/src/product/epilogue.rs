@@ -102,7 +102,7 @@ impl Epilogue {
         Self::with_row(activation.forward.substitute(&[Expr::input(0) + Expr::input(1)]))
     }
 
-    /// The same with random numbers as a further input of the expression, after the others. It then reads the state of the run.
+    /// Adds random numbers as a further input of the expression, after the others. It then reads the state of the run.
     pub fn with_draws(self, draws: Draws) -> Self {
         Self::new(self.expr, self.operand, Some(draws))
     }

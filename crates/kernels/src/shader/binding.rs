@@ -41,12 +41,12 @@ impl Binding {
         Self { arg: ArgKey::Index(index), name: None, elements: None }
     }
 
-    /// The same, called `name` in the WGSL.
+    /// Calls the argument `name` in the WGSL.
     pub const fn named(self, name: &'static str) -> Self {
         Self { name: Some(name), ..self }
     }
 
-    /// The same as `array<elements>`. By default, the element type is the one in which the argument is stored: `f32`, and `u32`
+    /// Declares the argument as `array<elements>`. By default, the element type is the one in which it is stored: `f32`, and `u32`
     /// for integers and for types of fewer than 32 bits, of which several share a word.
     pub const fn elements(self, elements: &'static str) -> Self {
         Self { elements: Some(elements), ..self }

@@ -78,23 +78,23 @@ impl Dispatch {
         Ok(Self::new(label, wgsl.into().with(ELEMENTWISE), workgroups))
     }
 
-    /// The same with another entry point.
+    /// Sets the entry point; `main` by default.
     pub fn entry(self, entry: &'static str) -> Self {
         Self { entry, ..self }
     }
 
-    /// The same with values of more `override` constants.
+    /// Sets the values of further `override` constants.
     pub fn constants(mut self, constants: impl IntoIterator<Item = (&'static str, f64)>) -> Self {
         self.constants.extend(constants);
         self
     }
 
-    /// The same with another field of the uniform struct, `params.name` in the WGSL.
+    /// Adds a field of the uniform struct, `params.name` in the WGSL.
     pub fn param(self, name: &'static str, value: impl Into<Param>) -> Self {
         self.params([(name, value)])
     }
 
-    /// The same with more fields of the uniform struct.
+    /// Adds fields of the uniform struct, as [`param`](Self::param).
     pub fn params(mut self, params: impl IntoIterator<Item = (&'static str, impl Into<Param>)>) -> Self {
         params.into_iter().for_each(|(name, value)| self.wgsl.declare_field(name, value.into(), &mut self.params));
         self

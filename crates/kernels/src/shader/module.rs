@@ -74,19 +74,19 @@ impl Module {
         Self { parts: parts.into_iter().collect(), ..Self::default() }
     }
 
-    /// The same with one more part.
+    /// Adds a part.
     pub fn with(mut self, part: Part) -> Self {
         self.parts.push(part);
         self
     }
 
-    /// The same with more parts.
+    /// Adds parts.
     pub fn with_all(mut self, parts: impl IntoIterator<Item = Part>) -> Self {
         self.parts.extend(parts);
         self
     }
 
-    /// The same with `enable extension;` before its parts, where WGSL requires directives.
+    /// Puts `enable extension;` before the parts, where WGSL requires directives.
     pub fn enabling(mut self, extension: &'static str) -> Self {
         if !self.extensions.contains(&extension) {
             self.extensions.push(extension);
@@ -94,7 +94,7 @@ impl Module {
         self
     }
 
-    /// The same with the types `names` for buffers, which one of its parts declares.
+    /// Stores buffers as the types `names`, which one of the parts declares.
     pub(crate) fn storing(mut self, names: impl IntoIterator<Item = &'static str>) -> Self {
         self.stored_types.extend(names);
         self

@@ -9,7 +9,7 @@
 use crate::shader::module::{Module, Part};
 
 impl Part {
-    /// The same part without wgpu's loop guards. A module is compiled without guards if all of its parts are marked like this, as
+    /// The part without wgpu's loop guards. A module is compiled without guards if all of its parts are marked like this, as
     /// those of this crate are.
     ///
     /// # Safety
