@@ -36,7 +36,7 @@ pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
         let mut cases = Precision::ALL.map(|precision| (precision.to_string(), precision, &options.device)).to_vec();
         if let Some(device) = &adding_in_f16 {
             let resolved = Precision::F16.resolved(device);
-            match resolved.f16_places {
+            match resolved.f16_sum_len {
                 Some(_) => cases.push(("f16 with f16 accumulation".to_owned(), Precision::F16, device)),
                 None => println!("{}: no case with f16 accumulation, since f16 here is {resolved}", task.name),
             }

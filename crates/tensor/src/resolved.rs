@@ -10,16 +10,16 @@ use crate::graph::autocast::Precision;
 pub struct Resolved {
     /// The dtype in which results of products are stored: that of the precision, on every device.
     pub storage: DType,
-    /// How stored values become f32, in which all kernels compute, except on tensor cores and as [`f16_places`](Self::f16_places)
+    /// How stored values become f32, in which all kernels compute, except on tensor cores and as [`f16_sum_len`](Self::f16_sum_len)
     /// says.
     pub conversion: Conversion,
-    /// Rows and columns of the f16 cooperative matrices (tensor cores), with sums in f32, that are used for products whose sizes
-    /// are multiples of them; `None` if they are not used.
-    pub matrix_units: Option<usize>,
+    /// Rows and columns of the f16 matrices that tensor cores multiply (cooperative matrices in wgpu), with sums in f32, for
+    /// products whose sizes are multiples of them; `None` if they are not used.
+    pub tensor_cores: Option<usize>,
     /// How many products of two f16 operands are added in f16 before their sum is added in f32, if
     /// [`allow_f16_accumulation`](brisk_program::DeviceBuilder::allow_f16_accumulation) has an effect: for products that do not
     /// run on tensor cores and whose sizes are multiples of 4. `None` if all are added in f32.
-    pub f16_places: Option<usize>,
+    pub f16_sum_len: Option<usize>,
     /// The processor's instructions for products of bf16, which the CPU executor uses where both operands are bf16, and with AMX
     /// for large products where both are f16; `None` for f32 and for other devices.
     pub bf16_instructions: Option<Bf16Instructions>,
@@ -39,23 +39,23 @@ pub enum Conversion {
 
 impl fmt::Display for Resolved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { storage, conversion, matrix_units, f16_places, bf16_instructions } = self;
+        let Self { storage, conversion, tensor_cores, f16_sum_len, bf16_instructions } = self;
         write!(f, "stored in {storage}, computed in f32")?;
         match conversion {
             Conversion::None => {}
             Conversion::Native => f.write_str(", converted by instructions")?,
             Conversion::Bits => f.write_str(", converted by bits")?,
         }
-        if let Some(size) = matrix_units {
-            write!(f, ", products on matrix units of {size} by {size}")?;
+        if let Some(size) = tensor_cores {
+            write!(f, ", products on tensor cores by matrices of {size} by {size}")?;
         }
         if let Some(instructions) = bf16_instructions {
             let which = if *storage == DType::F16 { "large products" } else { "products" };
             write!(f, ", {which} by {instructions}")?;
         }
-        f16_places.map_or(Ok(()), |n| {
-            let which = if matrix_units.is_some() { "other products" } else { "products" };
-            write!(f, ", {which} multiplied and added in f16 for {n} places at a time")
+        f16_sum_len.map_or(Ok(()), |n| {
+            let which = if tensor_cores.is_some() { "other products" } else { "products" };
+            write!(f, ", {which} accumulated in f16 over {n} elements of K at a time")
         })
     }
 }
@@ -106,12 +106,12 @@ impl Precision {
             _ => [false, false],
         };
         let f16_adapter = adapter.filter(|_| self == Self::F16);
-        let [on_units, in_tiles] = f16_adapter.as_ref().map_or([false; 2], of_family);
+        let [on_tensor_cores, in_tiles] = f16_adapter.as_ref().map_or([false; 2], of_family);
         Resolved {
             storage: self.dtype(),
             conversion,
-            matrix_units: f16_adapter.filter(|_| on_units).and_then(|adapter| adapter.coop).map(|shape| shape.size()),
-            f16_places: f16_adapter.filter(|_| in_tiles).and_then(Adapter::f16_places),
+            tensor_cores: f16_adapter.filter(|_| on_tensor_cores).and_then(|adapter| adapter.coop).map(|shape| shape.size()),
+            f16_sum_len: f16_adapter.filter(|_| in_tiles).and_then(Adapter::f16_sum_len),
             bf16_instructions: Bf16Instructions::detect().filter(|instructions| match self {
                 Self::F32 => false,
                 Self::F16 => adapter.is_none() && *instructions == Bf16Instructions::Amx,

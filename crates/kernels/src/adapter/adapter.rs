@@ -30,7 +30,7 @@ pub struct Adapter {
     /// How matrix products of any shape are computed; `None` chooses by adapter and shape.
     pub matmul_family: Option<MatmulFamily>,
     /// Whether products of two f16 operands may be accumulated in f16, a few at a time, which hardware without tensor cores does
-    /// at up to twice the rate: [`f16_places`](Self::f16_places) says for which products. Off by default;
+    /// at up to twice the rate: [`f16_sum_len`](Self::f16_sum_len) says for which products. Off by default;
     /// [`Recorder::with_f16_accumulation`](crate::gpu::Recorder::with_f16_accumulation) turns it on.
     ///
     /// Results are then off by up to `16 * 2^-11` of the sum of the products' magnitudes, for any number of products; they are

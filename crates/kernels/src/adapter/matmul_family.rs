@@ -15,7 +15,7 @@ pub enum MatmulFamily {
     /// Register blocks, no barriers: for software adapters, and for results with few columns.
     Direct,
     /// Tiles of both operands in workgroup memory: for hardware. Their sizes depend on adapter and shape, and
-    /// [`Adapter::f16_places`] decides whether products are added in f16.
+    /// [`Adapter::f16_sum_len`] decides whether products are added in f16.
     Tiled,
     /// Tiles of the given sizes, for callers that measure which are faster.
     TiledBy(Tiles),
@@ -36,7 +36,7 @@ impl MatmulFamily {
 
     pub(crate) fn check(self, kernel: &'static str, adapter: &Adapter) -> Result<(), Error> {
         let expected = match self {
-            Self::TiledBy(_) => "lanes and workgroup memory within the device's limits; take smaller tiles",
+            Self::TiledBy(_) => "invocations and workgroup memory within the device's limits; take smaller tiles",
             _ => {
                 "an adapter whose cooperative matrices multiply f16 with sums in f32, with workgroup memory for four of them, and a device that was opened to use them"
             }

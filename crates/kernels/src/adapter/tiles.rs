@@ -6,7 +6,7 @@ use crate::adapter::adapter::Adapter;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tiles {
     /// Invocations of a workgroup, along the rows and along the columns.
-    pub lanes: [usize; 2],
+    pub invocations: [usize; 2],
     /// Blocks of 4 by 4 results that an invocation has, along the rows and along the columns: 1 or 2.
     pub blocks: [usize; 2],
     /// The number of K indices in workgroup memory at a time: a multiple of 4, small enough that each invocation fetches at most
@@ -16,15 +16,15 @@ pub struct Tiles {
 
 impl Tiles {
     /// 128 by 128 results of 256 invocations: the least traffic.
-    pub const LARGE: Self = Self { lanes: [16, 16], blocks: [2, 2], depth: 8 };
+    pub const LARGE: Self = Self { invocations: [16, 16], blocks: [2, 2], depth: 8 };
     /// 64 by 64 results of 64 invocations.
-    pub const MEDIUM: Self = Self { lanes: [8, 8], blocks: [2, 2], depth: 8 };
+    pub const MEDIUM: Self = Self { invocations: [8, 8], blocks: [2, 2], depth: 8 };
     /// 32 by 32 results of 64 invocations: the most workgroups.
-    pub const SMALL: Self = Self { lanes: [8, 8], blocks: [1, 1], depth: 16 };
+    pub const SMALL: Self = Self { invocations: [8, 8], blocks: [1, 1], depth: 16 };
 
     /// Rows and columns of a tile.
     pub const fn size(&self) -> [usize; 2] {
-        [4 * self.lanes[0] * self.blocks[0], 4 * self.lanes[1] * self.blocks[1]]
+        [4 * self.invocations[0] * self.blocks[0], 4 * self.invocations[1] * self.blocks[1]]
     }
 
     /// The number of tiles of a product of `m` by `n` results.
@@ -36,7 +36,7 @@ impl Tiles {
     /// Whether a device supports the invocations and the memory of a workgroup.
     pub(crate) const fn fits(&self, adapter: &Adapter) -> bool {
         let limits = &adapter.limits;
-        self.lanes[0] * self.lanes[1] <= limits.max_compute_invocations_per_workgroup as usize
+        self.invocations[0] * self.invocations[1] <= limits.max_compute_invocations_per_workgroup as usize
             && self.workgroup_bytes() <= limits.max_compute_workgroup_storage_size as usize
     }
 
@@ -47,10 +47,10 @@ impl Tiles {
     }
 
     pub(crate) fn constants(&self) -> Vec<(&'static str, f64)> {
-        let Self { lanes: [lane_rows, lane_cols], blocks: [row_blocks, col_blocks], depth } = *self;
+        let Self { invocations: [invocation_rows, invocation_cols], blocks: [row_blocks, col_blocks], depth } = *self;
         [
-            ("LANE_ROWS", lane_rows),
-            ("LANE_COLS", lane_cols),
+            ("INVOCATION_ROWS", invocation_rows),
+            ("INVOCATION_COLS", invocation_cols),
             ("ROW_BLOCKS", row_blocks),
             ("COL_BLOCKS", col_blocks),
             ("DEPTH", depth),

@@ -5,7 +5,7 @@
 // Parts consist of whole matrices of pixels. If the batch ends within one, its last SIZE pixels are used, and those that have already been summed are 0 in the patches.
 
 // Pixels in workgroup memory: four groups of eight columns for each invocation.
-override DEPTH: u32 = 8u * LANES / TILE_COLS;
+override DEPTH: u32 = 8u * INVOCATIONS / TILE_COLS;
 // The stride from one pixel to the next, with 16 bytes of padding so that rows of a matrix start in different banks.
 override STRIDE: u32 = 4u * TILE_COLS + 8u;
 override HALF: u32 = DEPTH * STRIDE;
@@ -18,9 +18,9 @@ struct Gatherer {
 }
 
 // Neighbouring invocations gather adjacent values.
-fn gatherer_of(job: Job, lane: u32) -> Gatherer {
-    let k = lane / (TILE_COLS / 2u);
-    let col = 8u * (lane % (TILE_COLS / 2u));
+fn gatherer_of(job: Job, invocation: u32) -> Gatherer {
+    let k = invocation / (TILE_COLS / 2u);
+    let col = 8u * (invocation % (TILE_COLS / 2u));
     return Gatherer(column_of(4u * job.col + col), k, k * STRIDE + col);
 }
 

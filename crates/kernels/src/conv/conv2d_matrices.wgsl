@@ -6,7 +6,7 @@
 // tap of its window, after the first time from a cache. 4 by 4 matrices would double these numbers, but not all of their sums fit in registers.
 
 // K indices in workgroup memory: four groups of eight for each invocation.
-override DEPTH: u32 = 8u * LANES / TILE_ROWS;
+override DEPTH: u32 = 8u * INVOCATIONS / TILE_ROWS;
 // The stride from one pixel to the next, with 16 bytes of padding so that rows of a matrix start in different banks.
 override STRIDE: u32 = DEPTH + 8u;
 override HALF: u32 = 4u * TILE_ROWS * STRIDE;
@@ -19,9 +19,9 @@ struct Gatherer {
 }
 
 // Neighbouring invocations gather adjacent values.
-fn gatherer_of(job: Job, lane: u32) -> Gatherer {
-    let row = lane / (DEPTH / 8u);
-    let k = 8u * (lane % (DEPTH / 8u));
+fn gatherer_of(job: Job, invocation: u32) -> Gatherer {
+    let row = invocation / (DEPTH / 8u);
+    let k = 8u * (invocation % (DEPTH / 8u));
     return Gatherer(sources_of(job, 4u * job.row + row, TILE_ROWS), k, row * STRIDE + k);
 }
 

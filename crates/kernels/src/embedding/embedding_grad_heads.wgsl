@@ -5,12 +5,12 @@ const WG = 256u;
 const NONE = 0xFFFFFFFFu;
 
 @compute @workgroup_size(WG)
-fn main(@builtin(local_invocation_index) lane: u32) {
-    for (var entry = lane; entry < params.n_entries; entry += WG) {
+fn main(@builtin(local_invocation_index) invocation: u32) {
+    for (var entry = invocation; entry < params.n_entries; entry += WG) {
         atomicStore(&heads[entry], NONE);
     }
     storageBarrier();
-    for (var row = lane; row < params.n; row += WG) {
+    for (var row = invocation; row < params.n; row += WG) {
         atomicMin(&heads[entry_of(row)], row);
     }
 }

@@ -1,7 +1,7 @@
 // losses[r] = w (1 - e) v[t] (-log p[t]) + w e / n_classes sum_c v[c] (-log p[c]), -log p[c] = m - x[c] + log sum_k exp(x[k] - m), and
 // rows[r] = (m, log sum_k exp(x[k] - m), (1 - e) v[t] + e / n_classes sum v, w v[t]).
 // Twin: cross_entropy_cpu.rs. Moves 4 bytes an element and 32 a row.
-// Ladder: row_a_lane (no barrier, for narrow rows and software adapters) -> row_a_group (coalesced).
+// Ladder: row_an_invocation (no barrier, for narrow rows and software adapters) -> row_a_group (coalesced).
 
 override CLASS_WEIGHTS: u32 = 0u;
 // (sum of v[c] (m - x[c]), sum of v[c]), which are only needed for smoothing.
@@ -41,8 +41,8 @@ fn store(row: u32, m: f32, sum: f32, all_classes: vec2f) {
 }
 
 @compute @workgroup_size(WG)
-fn row_a_lane(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
-    let row = (group.y * groups.x + group.x) * WG + lane;
+fn row_an_invocation(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) invocation: u32) {
+    let row = (group.y * groups.x + group.x) * WG + invocation;
     if row >= params.n_rows {
         return;
     }
@@ -55,25 +55,25 @@ fn row_a_lane(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) grou
 }
 
 @compute @workgroup_size(WG)
-fn row_a_group(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+fn row_a_group(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) invocation: u32) {
     let row = group.y * groups.x + group.x;
     if row >= params.n_rows {
         return;
     }
-    let sums = join_group(scan(row, lane, WG), lane);
+    let sums = join_group(scan(row, invocation, WG), invocation);
     workgroupBarrier();
-    partials[lane] = vec2f();
+    partials[invocation] = vec2f();
     if params.smoothing > 0.0 {
-        partials[lane] = scan_all_classes(row, sums.x, lane, WG);
+        partials[invocation] = scan_all_classes(row, sums.x, invocation, WG);
         workgroupBarrier();
         for (var reach = WG / 2u; reach > 0u; reach /= 2u) {
-            if lane < reach {
-                partials[lane] += partials[lane + reach];
+            if invocation < reach {
+                partials[invocation] += partials[invocation + reach];
             }
             workgroupBarrier();
         }
     }
-    if lane == 0u {
+    if invocation == 0u {
         store(row, sums.x, sums.y, partials[0]);
     }
 }

@@ -1,6 +1,6 @@
 // y[r,c] = (x[r,c] - mean) s weight[c] + bias[c], s = 1 / sqrt(mean of (x - mean)^2 + eps); stats[r] = (mean, s).
 // Twin: layer_norm_cpu.rs. Moves 8 bytes an element, if the second and third reading of x come from a cache.
-// Ladder: row_a_lane (no barrier, for narrow rows and software adapters) -> row_a_group (coalesced).
+// Ladder: row_an_invocation (no barrier, for narrow rows and software adapters) -> row_a_group (coalesced).
 
 override HAS_WEIGHT: u32 = 0u;
 override HAS_BIAS: u32 = 0u;
@@ -48,8 +48,8 @@ fn store(row: u32, of_row: vec2f, first: u32, stride: u32) {
 }
 
 @compute @workgroup_size(WG)
-fn row_a_lane(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
-    let row = (group.y * groups.x + group.x) * WG + lane;
+fn row_an_invocation(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) invocation: u32) {
+    let row = (group.y * groups.x + group.x) * WG + invocation;
     if row < params.n_rows {
         let mean = x[row * params.n_cols] + sum(row, 0u, 1u) / f32(params.n_cols);
         store(row, vec2f(mean, inv_std(sum_of_squares(row, mean, 0u, 1u))), 0u, 1u);
@@ -57,19 +57,19 @@ fn row_a_lane(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) grou
 }
 
 // The sum over all invocations.
-fn add_lanes(lane: u32, value: f32) -> f32 {
-    let sum = join_group(value, lane);
+fn sum_over_workgroup(invocation: u32, value: f32) -> f32 {
+    let sum = join_group(value, invocation);
     workgroupBarrier();
     return sum;
 }
 
 @compute @workgroup_size(WG)
-fn row_a_group(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+fn row_a_group(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) invocation: u32) {
     let row = group.y * groups.x + group.x;
     if row >= params.n_rows {
         return;
     }
-    let mean = x[row * params.n_cols] + add_lanes(lane, sum(row, lane, WG)) / f32(params.n_cols);
-    let squares = add_lanes(lane, sum_of_squares(row, mean, lane, WG));
-    store(row, vec2f(mean, inv_std(squares)), lane, WG);
+    let mean = x[row * params.n_cols] + sum_over_workgroup(invocation, sum(row, invocation, WG)) / f32(params.n_cols);
+    let squares = sum_over_workgroup(invocation, sum_of_squares(row, mean, invocation, WG));
+    store(row, vec2f(mean, inv_std(squares)), invocation, WG);
 }

@@ -8,7 +8,7 @@ pub(crate) struct CoopTiles {
     pub(crate) shape: CoopShape,
     gathered: Option<Gathered>,
     /// Invocations of a workgroup: those of four subgroups, but at most 128.
-    lanes: usize,
+    invocations: usize,
     /// Blocks of a tile along the rows and along the columns, four in total; each subgroup has one.
     blocks: [usize; 2],
     /// Matrices along each side of a block.
@@ -24,9 +24,9 @@ pub(crate) enum Gathered {
     Columns,
 }
 
-const MAX_LANES: usize = 128;
+const MAX_INVOCATIONS: usize = 128;
 /// Invocations of a subgroup on most GPUs with tensor cores, used if an adapter reports a range.
-const USUAL_LANES: u32 = 32;
+const USUAL_SUBGROUP_SIZE: u32 = 32;
 /// Blocks of a tile.
 const N_BLOCKS: usize = 4;
 /// The number of blocks that fill a GPU: four for each processor of the largest ones.
@@ -41,12 +41,12 @@ impl CoopTiles {
         [n_rows, n_cols]: [usize; 2],
         n_slices: usize,
     ) -> Option<Self> {
-        let usual = USUAL_LANES.min(adapter.subgroup_max_size).max(adapter.subgroup_min_size).max(1);
-        let lanes = (N_BLOCKS * usual as usize).min(MAX_LANES);
+        let usual = USUAL_SUBGROUP_SIZE.min(adapter.subgroup_max_size).max(adapter.subgroup_min_size).max(1);
+        let invocations = (N_BLOCKS * usual as usize).min(MAX_INVOCATIONS);
         let of_size = |n_matrices: usize| {
             let block = n_matrices * shape.size();
             // In a tile that is long along the gathered dimension, few invocations can fetch only few K indices.
-            let may_be_long = gathered.is_none() || lanes == MAX_LANES;
+            let may_be_long = gathered.is_none() || invocations == MAX_INVOCATIONS;
             let blocks = match gathered {
                 _ if !may_be_long => [2, 2],
                 Some(Gathered::Columns) if n_rows <= block => [1, 4],
@@ -54,7 +54,7 @@ impl CoopTiles {
                 None if n_rows <= block => [1, 4],
                 _ => [2, 2],
             };
-            Self { shape, gathered, lanes, blocks, n_matrices }
+            Self { shape, gathered, invocations, blocks, n_matrices }
         };
         let n_blocks = |tiles: &Self| {
             let [tile_rows, tile_cols] = tiles.size();
@@ -75,7 +75,7 @@ impl CoopTiles {
 
     /// K indices in workgroup memory, for which each invocation gathers four groups of eight values.
     fn depth(&self) -> Option<usize> {
-        self.n_gathered().map(|n| 32 * self.lanes / n)
+        self.n_gathered().map(|n| 32 * self.invocations / n)
     }
 
     /// The number of rows or columns whose values are gathered.
@@ -96,7 +96,7 @@ impl CoopTiles {
 
     pub(crate) fn constants(&self) -> Vec<(&'static str, f64)> {
         let [rows, cols] = self.blocks;
-        [("LANES", self.lanes), ("BLOCK_ROWS", rows), ("BLOCK_COLS", cols), ("MATRICES", self.n_matrices)]
+        [("INVOCATIONS", self.invocations), ("BLOCK_ROWS", rows), ("BLOCK_COLS", cols), ("MATRICES", self.n_matrices)]
             .map(|(name, value)| (name, value as f64))
             .to_vec()
     }
@@ -112,7 +112,7 @@ impl CoopShape {
     /// Whether a device supports the invocations of a workgroup, and has workgroup memory for the results of its blocks.
     pub(crate) fn fits(self, adapter: &Adapter) -> bool {
         let limits = &adapter.limits;
-        MAX_LANES <= limits.max_compute_invocations_per_workgroup as usize
+        MAX_INVOCATIONS <= limits.max_compute_invocations_per_workgroup as usize
             && self.results_bytes() <= limits.max_compute_workgroup_storage_size as usize
     }
 

@@ -32,13 +32,13 @@ impl Cut {
     /// 128 by 64 results of 256 invocations, and 64 by 64 of 128. There are enough invocations that each fetches a block of only
     /// one operand, also for tiles of 16 K indices.
     const LONG: [Tiles; 2] =
-        [Tiles { lanes: [16, 16], blocks: [2, 1], depth: 8 }, Tiles { lanes: [8, 16], blocks: [2, 1], depth: 8 }];
+        [Tiles { invocations: [16, 16], blocks: [2, 1], depth: 8 }, Tiles { invocations: [8, 16], blocks: [2, 1], depth: 8 }];
     /// 64 by 64 results of 256 invocations.
-    const SINGLE: [Tiles; 1] = [Tiles { lanes: [16, 16], blocks: [1, 1], depth: 8 }];
+    const SINGLE: [Tiles; 1] = [Tiles { invocations: [16, 16], blocks: [1, 1], depth: 8 }];
 
     /// The tiles of a product of two operands that are read as vectors; the first may be the source pixels of a convolution.
     pub(crate) fn of(adapter: &Adapter, operands: [DType; 2], reads_pixels: bool) -> Self {
-        let has_totals = adapter.f16_places().is_some() && operands == [DType::F16; 2];
+        let has_totals = adapter.f16_sum_len().is_some() && operands == [DType::F16; 2];
         match (reads_pixels, has_totals) {
             (false, false) => Self::Square,
             (true, false) | (false, true) => Self::Long,

@@ -159,9 +159,9 @@ impl Problem {
 /// The workgroup of the direct form: 8 invocations, the number of floats in a processor's vector, along the columns as far as
 /// there are enough.
 fn direct_tiles(n_cols: usize) -> Tiles {
-    let lane_cols = n_cols.div_ceil(4).next_power_of_two().min(8);
-    let col_blocks = if n_cols > 4 * lane_cols { 2 } else { 1 };
-    Tiles { lanes: [8 / lane_cols, lane_cols], blocks: [2, col_blocks], depth: 4 }
+    let invocation_cols = n_cols.div_ceil(4).next_power_of_two().min(8);
+    let col_blocks = if n_cols > 4 * invocation_cols { 2 } else { 1 };
+    Tiles { invocations: [8 / invocation_cols, invocation_cols], blocks: [2, col_blocks], depth: 4 }
 }
 
 impl Form {

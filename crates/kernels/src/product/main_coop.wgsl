@@ -4,7 +4,7 @@
 // Expects the parts for the size of the matrices (coop_tiles.rs), and from the loader:
 // - `Job`, `job_of(group, groups)` and `store_row(job, row, col, sums)`, as main_tiled.wgsl and sums.wgsl do;
 // - `matrix_of_a(job, stage, row, k)` and `matrix_of_b(job, stage, col, k)`, starting at `row` or `col` of the tile and the K index `k`;
-// - if an operand is STAGED in workgroup memory: `gatherer_of(job, lane)`, the addresses of an invocation's values; `gather(job, gatherer, start)`, its
+// - if an operand is STAGED in workgroup memory: `gatherer_of(job, invocation)`, the addresses of an invocation's values; `gather(job, gatherer, start)`, its
 //   values for DEPTH K indices, starting at `start`; `put(stage, gatherer, gathered)`, which stores them in the half of the memory at `stage`, 0 or HALF.
 // The values of the next indices are gathered while this half is used, and are stored in the other half: one barrier for DEPTH indices.
 //
@@ -15,7 +15,7 @@
 // Invocations cannot access the elements of a matrix, so sums go through workgroup memory for the epilogue, one matrix of each subgroup at a time.
 // Every invocation reaches all barriers: returning early would make control flow non-uniform, which naga rejects.
 
-override LANES: u32 = 128u;
+override INVOCATIONS: u32 = 128u;
 override BLOCK_ROWS: u32 = 2u;
 override BLOCK_COLS: u32 = 2u;
 // 2 or 4.
@@ -56,7 +56,7 @@ fn finish(job: Job, place: Place, row: u32, col: u32, sum: Sum) {
     workgroupBarrier();
 }
 
-@compute @workgroup_size(LANES)
+@compute @workgroup_size(INVOCATIONS)
 fn main(
     @builtin(workgroup_id) group: vec3u,
     @builtin(num_workgroups) groups: vec3u,
@@ -64,10 +64,10 @@ fn main(
     @builtin(num_subgroups) n_subgroups: u32,
     @builtin(subgroup_invocation_id) lane: u32,
     @builtin(subgroup_size) n_lanes: u32,
-    @builtin(local_invocation_index) lane_of_group: u32,
+    @builtin(local_invocation_index) invocation: u32,
 ) {
     let job = job_of(group, groups);
-    let gatherer = gatherer_of(job, lane_of_group);
+    let gatherer = gatherer_of(job, invocation);
     let end_k = select(job.first, job.end, job.exists);
     var stage = 0u;
     for (var first_block = 0u; first_block < N_BLOCKS; first_block += n_subgroups) {

@@ -4,14 +4,14 @@
 // Expects the same as main_tiled.wgsl. Reads a once for the columns of a workgroup, and b once for the rows of an invocation. The invocations' blocks are
 // adjacent, so that a workgroup reads whole lines of b.
 
-override LANE_ROWS: u32 = 1u;
-override LANE_COLS: u32 = 8u;
+override INVOCATION_ROWS: u32 = 1u;
+override INVOCATION_COLS: u32 = 8u;
 override ROW_BLOCKS: u32 = 2u;
 override COL_BLOCKS: u32 = 2u;
 
 // A workgroup's rows and columns in blocks.
-override TILE_ROWS: u32 = LANE_ROWS * ROW_BLOCKS;
-override TILE_COLS: u32 = LANE_COLS * COL_BLOCKS;
+override TILE_ROWS: u32 = INVOCATION_ROWS * ROW_BLOCKS;
+override TILE_COLS: u32 = INVOCATION_COLS * COL_BLOCKS;
 
 // sums + a block of a times a block of b, added in the order of K.
 fn add_block(sums: Sums, a: Block, b: Block) -> Sums {
@@ -19,18 +19,18 @@ fn add_block(sums: Sums, a: Block, b: Block) -> Sums {
     return add_product(add_product(first_two, a.at2, b.at2), a.at3, b.at3);
 }
 
-@compute @workgroup_size(LANE_COLS, LANE_ROWS)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_id) lane: vec3u) {
+@compute @workgroup_size(INVOCATION_COLS, INVOCATION_ROWS)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_id) invocation: vec3u) {
     let job = job_of(group, groups);
     if !job.exists {
         return;
     }
-    let row = job.row + lane.y;
-    let col = job.col + lane.x;
+    let row = job.row + invocation.y;
+    let col = job.col + invocation.x;
     let rows0 = rows_of_a(job, row);
-    let rows1 = rows_of_a(job, row + LANE_ROWS);
+    let rows1 = rows_of_a(job, row + INVOCATION_ROWS);
     let cols0 = cols_of_b(job, col);
-    let cols1 = cols_of_b(job, col + LANE_COLS);
+    let cols1 = cols_of_b(job, col + INVOCATION_COLS);
     var s00 = Sums();
     var s01 = Sums();
     var s10 = Sums();
@@ -54,12 +54,12 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     }
     store_block(job, row, col, add_sums(mat4x4f(), s00));
     if COL_BLOCKS == 2u {
-        store_block(job, row, col + LANE_COLS, add_sums(mat4x4f(), s01));
+        store_block(job, row, col + INVOCATION_COLS, add_sums(mat4x4f(), s01));
     }
     if ROW_BLOCKS == 2u {
-        store_block(job, row + LANE_ROWS, col, add_sums(mat4x4f(), s10));
+        store_block(job, row + INVOCATION_ROWS, col, add_sums(mat4x4f(), s10));
     }
     if ROW_BLOCKS == 2u && COL_BLOCKS == 2u {
-        store_block(job, row + LANE_ROWS, col + LANE_COLS, add_sums(mat4x4f(), s11));
+        store_block(job, row + INVOCATION_ROWS, col + INVOCATION_COLS, add_sums(mat4x4f(), s11));
     }
 }

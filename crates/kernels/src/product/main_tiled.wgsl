@@ -27,16 +27,16 @@
 //   416 to 640, 1.5 times; for 32 it is 2.2 times, with twice the error and twice the workgroup memory.
 // - registers: 64 totals, 32 of packed sums, 8 of operands, 16 in flight.
 
-override LANE_ROWS: u32 = 8u;
-override LANE_COLS: u32 = 8u;
+override INVOCATION_ROWS: u32 = 8u;
+override INVOCATION_COLS: u32 = 8u;
 override ROW_BLOCKS: u32 = 2u;
 override COL_BLOCKS: u32 = 2u;
 override DEPTH: u32 = 8u;
 override BY_TILE: u32 = 0u;
 
 // A tile's rows and columns in blocks, and the workgroup memory per K index.
-override TILE_ROWS: u32 = LANE_ROWS * ROW_BLOCKS;
-override TILE_COLS: u32 = LANE_COLS * COL_BLOCKS;
+override TILE_ROWS: u32 = INVOCATION_ROWS * ROW_BLOCKS;
+override TILE_COLS: u32 = INVOCATION_COLS * COL_BLOCKS;
 override A_STRIDE: u32 = TILE_ROWS + 1u;
 override B_STRIDE: u32 = TILE_COLS + 1u;
 override A_LEN: u32 = DEPTH * A_STRIDE;
@@ -49,15 +49,15 @@ var<workgroup> a_tile: array<TILE, A_HALVES>;
 var<workgroup> b_tile: array<TILE, B_HALVES>;
 
 // Which block of a tile an invocation fetches: its index along the rows or columns, and along K. Neighbours read adjacent memory.
-fn fetched(lane: u32, n_blocks: u32, along_k: bool) -> vec2u {
+fn fetched(invocation: u32, n_blocks: u32, along_k: bool) -> vec2u {
     if along_k {
-        return vec2u(lane / (DEPTH / 4u), lane % (DEPTH / 4u));
+        return vec2u(invocation / (DEPTH / 4u), invocation % (DEPTH / 4u));
     }
-    return vec2u(lane % n_blocks, lane / n_blocks);
+    return vec2u(invocation % n_blocks, invocation / n_blocks);
 }
 
-@compute @workgroup_size(LANE_COLS, LANE_ROWS)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+@compute @workgroup_size(INVOCATION_COLS, INVOCATION_ROWS)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) invocation: u32) {
     let job = job_of(group, groups);
     // Whole workgroups return here, so that the barriers below are reached by all invocations of a workgroup or by none.
     if !job.exists {
@@ -66,17 +66,17 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 
     // The first invocations fetch a, the last ones b: these are different invocations if a tile has fewer blocks than there are invocations. Then each
     // has only one block in flight, not two: 16 registers fewer.
-    let of_a = fetched(lane, TILE_ROWS, a_along_k());
-    let b_lane = LANE_ROWS * LANE_COLS - 1u - lane;
-    let of_b = fetched(b_lane, TILE_COLS, b_along_k());
-    let fetches_a = lane < TILE_ROWS * DEPTH / 4u;
-    let fetches_b = b_lane < TILE_COLS * DEPTH / 4u;
-    let fetches_one = (TILE_ROWS + TILE_COLS) * DEPTH / 4u <= LANE_ROWS * LANE_COLS;
+    let of_a = fetched(invocation, TILE_ROWS, a_along_k());
+    let b_invocation = INVOCATION_ROWS * INVOCATION_COLS - 1u - invocation;
+    let of_b = fetched(b_invocation, TILE_COLS, b_along_k());
+    let fetches_a = invocation < TILE_ROWS * DEPTH / 4u;
+    let fetches_b = b_invocation < TILE_COLS * DEPTH / 4u;
+    let fetches_one = (TILE_ROWS + TILE_COLS) * DEPTH / 4u <= INVOCATION_ROWS * INVOCATION_COLS;
     let rows = rows_of_a(job, job.row + of_a.x);
     let cols = cols_of_b(job, job.col + of_b.x);
 
-    let lane_row = lane / LANE_COLS;
-    let lane_col = lane % LANE_COLS;
+    let invocation_row = invocation / INVOCATION_COLS;
+    let invocation_col = invocation % INVOCATION_COLS;
     var s00 = Sums();
     var s01 = Sums();
     var s10 = Sums();
@@ -135,19 +135,19 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
             }
         }
         for (var k = 0u; k < DEPTH; k += 1u) {
-            let a_at = a_stage + k * A_STRIDE + lane_row;
-            let b_at = b_stage + k * B_STRIDE + lane_col;
+            let a_at = a_stage + k * A_STRIDE + invocation_row;
+            let b_at = b_stage + k * B_STRIDE + invocation_col;
             let a0 = SUM(a_tile[a_at]);
             let b0 = SUM(b_tile[b_at]);
             s00 = add_product(s00, a0, b0);
             if ROW_BLOCKS == 2u {
-                s10 = add_product(s10, SUM(a_tile[a_at + LANE_ROWS]), b0);
+                s10 = add_product(s10, SUM(a_tile[a_at + INVOCATION_ROWS]), b0);
             }
             if COL_BLOCKS == 2u {
-                s01 = add_product(s01, a0, SUM(b_tile[b_at + LANE_COLS]));
+                s01 = add_product(s01, a0, SUM(b_tile[b_at + INVOCATION_COLS]));
             }
             if ROW_BLOCKS == 2u && COL_BLOCKS == 2u {
-                s11 = add_product(s11, SUM(a_tile[a_at + LANE_ROWS]), SUM(b_tile[b_at + LANE_COLS]));
+                s11 = add_product(s11, SUM(a_tile[a_at + INVOCATION_ROWS]), SUM(b_tile[b_at + INVOCATION_COLS]));
             }
         }
         if BY_TILE == 1u {
@@ -163,16 +163,16 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
         stage = 1u - stage;
     }
 
-    let row = job.row + lane_row;
-    let col = job.col + lane_col;
+    let row = job.row + invocation_row;
+    let col = job.col + invocation_col;
     store_block(job, row, col, add_sums(t00, s00));
     if COL_BLOCKS == 2u {
-        store_block(job, row, col + LANE_COLS, add_sums(t01, s01));
+        store_block(job, row, col + INVOCATION_COLS, add_sums(t01, s01));
     }
     if ROW_BLOCKS == 2u {
-        store_block(job, row + LANE_ROWS, col, add_sums(t10, s10));
+        store_block(job, row + INVOCATION_ROWS, col, add_sums(t10, s10));
     }
     if ROW_BLOCKS == 2u && COL_BLOCKS == 2u {
-        store_block(job, row + LANE_ROWS, col + LANE_COLS, add_sums(t11, s11));
+        store_block(job, row + INVOCATION_ROWS, col + INVOCATION_COLS, add_sums(t11, s11));
     }
 }

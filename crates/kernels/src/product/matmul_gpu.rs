@@ -145,10 +145,10 @@ impl Product<'_> {
                 .constants(transposed(b_along_k)),
             Form::Thin => {
                 let n_rows = if m == 1 { 1 } else { 4 };
-                let n_lanes = (n / 4).next_power_of_two().clamp(8, 64);
+                let n_invocations = (n / 4).next_power_of_two().clamp(8, 64);
                 let n_row_groups = m.div_ceil(n_rows).saturating_mul(n_slices);
-                let workgroups = product_workgroups(self.kernel, n, (n / 4).div_ceil(n_lanes), n_row_groups)?;
-                let sizes = [("ROWS", n_rows as f64), ("WG", n_lanes as f64)];
+                let workgroups = product_workgroups(self.kernel, n, (n / 4).div_ceil(n_invocations), n_row_groups)?;
+                let sizes = [("ROWS", n_rows as f64), ("WG", n_invocations as f64)];
                 Dispatch::new(label, module, workgroups).constants([("TRANSPOSE_A", flag(transpose.a()))]).constants(sizes)
             }
             Form::Coop(_) | Form::Tiled(_) | Form::Direct(_) => {

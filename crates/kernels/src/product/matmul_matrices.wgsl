@@ -11,7 +11,7 @@ const HALF = 0u;
 
 alias Gatherer = u32;
 alias Gathered = u32;
-fn gatherer_of(job: Job, lane: u32) -> Gatherer { return 0u; }
+fn gatherer_of(job: Job, invocation: u32) -> Gatherer { return 0u; }
 fn gather(job: Job, gatherer: Gatherer, start: u32) -> Gathered { return 0u; }
 fn put(stage: u32, gatherer: Gatherer, gathered: Gathered) {}
 

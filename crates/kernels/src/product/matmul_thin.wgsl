@@ -18,12 +18,12 @@ fn store_row(slice: u32, row: u32, col: u32, sums: vec4f) {
 }
 
 @compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) invocation: u32) {
     let n_row_groups = (params.m + ROWS - 1u) / ROWS;
     let row_group = group.z * groups.y + group.y;
     let slice = row_group / n_row_groups;
     let row = row_group % n_row_groups * ROWS;
-    let col = group.x * WG + lane;
+    let col = group.x * WG + invocation;
     let n_cols = params.n / 4u;
     if slice >= params.n_slices || col >= n_cols {
         return;

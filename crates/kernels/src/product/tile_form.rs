@@ -7,7 +7,7 @@ use crate::dtype::DType;
 
 /// The number of products that are added in f16 before their sum is added in f32: those of a tile. `main_tiled.wgsl` explains the
 /// number.
-const F16_PLACES: usize = 16;
+const F16_SUM_LEN: usize = 16;
 
 /// The types and constants of the tiles of such a module.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl TileForm {
     /// and so may be deeper.
     fn new(adapter: &Adapter, operands: [DType; 2], tiles: Tiles) -> Self {
         let is_f16 = operands == [DType::F16; 2] && adapter.has_f16();
-        match adapter.f16_places().filter(|_| is_f16) {
+        match adapter.f16_sum_len().filter(|_| is_f16) {
             Some(depth) => {
                 let mut constants = Tiles { depth, ..tiles }.constants();
                 constants.push(("BY_TILE", 1.0));
@@ -51,8 +51,8 @@ impl Adapter {
     /// How many products of two f16 operands are added in f16 before their sum is added in f32, for a matrix product, convolution
     /// or gradient with tiles of vectors, if [`f16_accumulation`](Self::f16_accumulation) allows it, on hardware with
     /// [`wgpu::Features::SHADER_F16`]. `None` if all are added in f32.
-    pub fn f16_places(&self) -> Option<usize> {
+    pub fn f16_sum_len(&self) -> Option<usize> {
         let adds_in_f16 = self.f16_accumulation && self.kind == AdapterKind::Hardware && self.has_f16();
-        adds_in_f16.then_some(F16_PLACES)
+        adds_in_f16.then_some(F16_SUM_LEN)
     }
 }

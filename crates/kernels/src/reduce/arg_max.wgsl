@@ -34,8 +34,8 @@ fn search(series: u32, first: u32, stride: u32) -> u32 {
 }
 
 @compute @workgroup_size(WG)
-fn series_an_invocation(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
-    let series = (group.y * groups.x + group.x) * WG + lane;
+fn series_an_invocation(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) invocation: u32) {
+    let series = (group.y * groups.x + group.x) * WG + invocation;
     if series >= params.n_series {
         return;
     }
@@ -44,23 +44,23 @@ fn series_an_invocation(@builtin(workgroup_id) group: vec3u, @builtin(num_workgr
 
 // A series has at least as many elements as a workgroup has invocations.
 @compute @workgroup_size(WG)
-fn series_a_workgroup(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+fn series_a_workgroup(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) invocation: u32) {
     let series = group.y * groups.x + group.x;
     if series >= params.n_series {
         return;
     }
-    let found = search(series, lane, WG);
-    maxima[lane] = load_x((series / params.n_inner * params.n + found) * params.n_inner + series % params.n_inner);
-    places[lane] = found;
+    let found = search(series, invocation, WG);
+    maxima[invocation] = load_x((series / params.n_inner * params.n + found) * params.n_inner + series % params.n_inner);
+    places[invocation] = found;
     workgroupBarrier();
     for (var reach = WG / 2u; reach > 0u; reach /= 2u) {
-        if lane < reach && wins(maxima[lane + reach], places[lane + reach], maxima[lane], places[lane]) {
-            maxima[lane] = maxima[lane + reach];
-            places[lane] = places[lane + reach];
+        if invocation < reach && wins(maxima[invocation + reach], places[invocation + reach], maxima[invocation], places[invocation]) {
+            maxima[invocation] = maxima[invocation + reach];
+            places[invocation] = places[invocation + reach];
         }
         workgroupBarrier();
     }
-    if lane == 0u {
+    if invocation == 0u {
         y[series] = places[0];
     }
 }

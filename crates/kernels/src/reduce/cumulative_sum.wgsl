@@ -17,8 +17,8 @@ fn place(series: u32, k: u32) -> u32 {
 }
 
 @compute @workgroup_size(WG)
-fn series_an_invocation(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
-    let series = (group.y * groups.x + group.x) * WG + lane;
+fn series_an_invocation(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) invocation: u32) {
+    let series = (group.y * groups.x + group.x) * WG + invocation;
     if series >= params.n_series {
         return;
     }
@@ -31,7 +31,7 @@ fn series_an_invocation(@builtin(workgroup_id) group: vec3u, @builtin(num_workgr
 }
 
 @compute @workgroup_size(WG)
-fn series_a_workgroup(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+fn series_a_workgroup(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) invocation: u32) {
     let series = group.y * groups.x + group.x;
     if series >= params.n_series {
         return;
@@ -39,26 +39,26 @@ fn series_a_workgroup(@builtin(workgroup_id) group: vec3u, @builtin(num_workgrou
     var before = 0.0;
     // Counts chunks, since the index of the next one could wrap.
     for (var chunk = 0u; chunk <= (params.n - 1u) / (WG * RUN); chunk += 1u) {
-        let first = chunk * WG * RUN + lane * RUN;
+        let first = chunk * WG * RUN + invocation * RUN;
         let n = select(0u, min(RUN, params.n - first), first < params.n);
         var sum = 0.0;
         for (var i = 0u; i < n; i += 1u) {
             sum += load_x(place(series, first + i));
         }
-        sums[lane] = sum;
+        sums[invocation] = sum;
         workgroupBarrier();
         for (var reach = 1u; reach < WG; reach *= 2u) {
             var left = 0.0;
-            if lane >= reach {
-                left = sums[lane - reach];
+            if invocation >= reach {
+                left = sums[invocation - reach];
             }
             workgroupBarrier();
-            sums[lane] += left;
+            sums[invocation] += left;
             workgroupBarrier();
         }
         sum = before;
-        if lane > 0u {
-            sum += sums[lane - 1u];
+        if invocation > 0u {
+            sum += sums[invocation - 1u];
         }
         for (var i = 0u; i < n; i += 1u) {
             let at = place(series, first + i);

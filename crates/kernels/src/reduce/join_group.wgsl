@@ -4,13 +4,13 @@ override WG: u32 = 64u;
 
 var<workgroup> partials: array<Sums, WG>;
 
-// The join of what all lanes have; all of them call it.
-fn join_group(own: Sums, lane: u32) -> Sums {
-    partials[lane] = own;
+// Joins the values of all invocations of the workgroup, each of which must call it.
+fn join_group(own: Sums, invocation: u32) -> Sums {
+    partials[invocation] = own;
     workgroupBarrier();
     for (var reach = WG / 2u; reach > 0u; reach /= 2u) {
-        if lane < reach {
-            partials[lane] = join(partials[lane], partials[lane + reach]);
+        if invocation < reach {
+            partials[invocation] = join(partials[invocation], partials[invocation + reach]);
         }
         workgroupBarrier();
     }

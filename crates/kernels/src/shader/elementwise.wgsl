@@ -3,6 +3,6 @@
 const ELEMENTWISE_WG = 64u;
 
 @compute @workgroup_size(ELEMENTWISE_WG)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
-    element((group.y * groups.x + group.x) * ELEMENTWISE_WG + lane);
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) invocation: u32) {
+    element((group.y * groups.x + group.x) * ELEMENTWISE_WG + invocation);
 }

@@ -310,7 +310,7 @@ fn tiled_equals_twin() {
 #[test]
 fn tiles_of_every_size_equal_twin() {
     let mut random = Random::new(9);
-    let other = Tiles { lanes: [8, 16], blocks: [1, 2], depth: 8 };
+    let other = Tiles { invocations: [8, 16], blocks: [1, 2], depth: 8 };
     for tiles in [Tiles::SMALL, Tiles::MEDIUM, Tiles::LARGE, other] {
         check_gpu(&mut random, MatmulFamily::TiledBy(tiles), shape([2, 5, 7, 4], 8, Window::square(3, 1)), Activation::relu());
     }

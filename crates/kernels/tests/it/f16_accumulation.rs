@@ -9,7 +9,7 @@ use crate::run::*;
 use crate::samples::output_grad;
 
 /// The number of products that are added in f16.
-const PLACES: usize = 16;
+const SUM_LEN: usize = 16;
 
 /// A kernel whose adapter is declared as hardware without tensor cores, which may add in f16.
 #[derive(Debug)]
@@ -26,9 +26,14 @@ impl Kernel for Allowed {
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let mut dispatches = self.kernel.dispatches(&allowing(adapter))?;
-        if let Some(Tiles { lanes, blocks, .. }) = self.tiles {
+        if let Some(Tiles { invocations, blocks, .. }) = self.tiles {
             // Smaller tiles give more than enough workgroups.
-            let larger = [("LANE_ROWS", lanes[0]), ("LANE_COLS", lanes[1]), ("ROW_BLOCKS", blocks[0]), ("COL_BLOCKS", blocks[1])];
+            let larger = [
+                ("INVOCATION_ROWS", invocations[0]),
+                ("INVOCATION_COLS", invocations[1]),
+                ("ROW_BLOCKS", blocks[0]),
+                ("COL_BLOCKS", blocks[1]),
+            ];
             for (constant, value) in larger {
                 let constant = dispatches[0].constants.iter_mut().find(|(name, _)| *name == constant).expect("one of tiles");
                 constant.1 = value as f64;
@@ -60,8 +65,8 @@ fn factors(random: &mut Random, n: usize) -> Vec<f32> {
 /// `kernel` stored as `dtypes`, with operands in f16 and results in f32, which adds the same products as `plain`. The results
 /// differ by at most the error of adding in f16, and by more than the error of adding in f32.
 #[track_caller]
-fn check(kernel: impl Kernel + Clone, plain: &dyn Kernel, dtypes: &[DType], tiles: Option<Tiles>, n_places: usize) {
-    let mut random = Random::new(n_places as u64);
+fn check(kernel: impl Kernel + Clone, plain: &dyn Kernel, dtypes: &[DType], tiles: Option<Tiles>, n_products: usize) {
+    let mut random = Random::new(n_products as u64);
     let reads: Vec<Arg> = kernel.args().into_iter().filter(|arg| arg.access == Access::Read).collect();
     let given: Vec<Words> = reads
         .iter()
@@ -86,8 +91,8 @@ fn check(kernel: impl Kernel + Clone, plain: &dyn Kernel, dtypes: &[DType], tile
     // sum of their magnitudes (Higham 2002, 3.1). The device decides whether a product is rounded before it is added; the first
     // of n is added to 0.
     let [u16, u32] = [2.0_f64.powi(-11), 2.0_f64.powi(-24)];
-    let of_f16 = PLACES as f64 * u16 / (1.0 - PLACES as f64 * u16);
-    let of_f32 = 2.0 * n_places as f64 * u32;
+    let of_f16 = SUM_LEN as f64 * u16 / (1.0 - SUM_LEN as f64 * u16);
+    let of_f32 = 2.0 * n_products as f64 * u32;
     let mut n_beyond_f32 = 0;
     for (i, ((&found, &expected), &size)) in floats(&found[0]).iter().zip(&expected).zip(&sums_of_sizes).enumerate() {
         let [off, size] = [f64::from((found - expected).abs()), f64::from(size)];
@@ -180,10 +185,10 @@ fn f32_is_added_in_elsewhere() {
     let refusing = allowing.clone().with_f16_accumulation(false);
     let adds = |matmul: Matmul, dtypes: &[DType], adapter: &Adapter| {
         let kernel = stored(matmul, dtypes).unwrap_or_else(|error| panic!("{error}"));
-        (adds_in_f16(&*kernel, adapter), adapter.f16_places())
+        (adds_in_f16(&*kernel, adapter), adapter.f16_sum_len())
     };
     let vectors = product(Transpose::B, [64, 64, 40], Epilogue::none());
-    assert_eq!(adds(vectors.clone(), &[F16, F16, F16], &allowing), (true, Some(PLACES)));
+    assert_eq!(adds(vectors.clone(), &[F16, F16, F16], &allowing), (true, Some(SUM_LEN)));
     for dtypes in [[F16, F32, F16], [F32, F16, F16], [Bf16, Bf16, F32], [F32, F32, F16]] {
         assert!(!adds(vectors.clone(), &dtypes, &allowing).0, "{dtypes:?}");
     }

@@ -339,8 +339,8 @@ fn tiled_equals_twin() {
 #[test]
 fn tiles_of_every_size_equal_twin() {
     let mut random = Random::new(9);
-    let other = Tiles { lanes: [16, 8], blocks: [2, 1], depth: 8 };
-    for tiles in [Tiles::SMALL, Tiles::MEDIUM, Tiles::LARGE, other, Tiles { lanes: [8, 16], blocks: [1, 2], depth: 4 }] {
+    let other = Tiles { invocations: [16, 8], blocks: [2, 1], depth: 8 };
+    for tiles in [Tiles::SMALL, Tiles::MEDIUM, Tiles::LARGE, other, Tiles { invocations: [8, 16], blocks: [1, 2], depth: 4 }] {
         for (m, n, k) in [(1_usize, 4, 4), (35, 36, 20), (132, 68, 12), (64, 132, 24)] {
             for transpose in TRANSPOSES {
                 let m = if transpose.a() { m.next_multiple_of(4) } else { m };
@@ -358,9 +358,9 @@ fn tiles_of_every_size_equal_twin() {
 #[test]
 fn tiles_beyond_the_limits_of_a_device_are_refused() {
     let Some(adapter) = gpu().map(|gpu| gpu.recorder.adapter().clone()) else { return };
-    let huge = MatmulFamily::TiledBy(Tiles { lanes: [64, 64], ..Tiles::LARGE });
-    let error = plain(8, 8, 8).dispatches_by(huge, &adapter).expect_err("no device has so many lanes");
-    let ending = "expected lanes and workgroup memory within the device's limits; take smaller tiles";
+    let huge = MatmulFamily::TiledBy(Tiles { invocations: [64, 64], ..Tiles::LARGE });
+    let error = plain(8, 8, 8).dispatches_by(huge, &adapter).expect_err("no device has so many invocations");
+    let ending = "expected invocations and workgroup memory within the device's limits; take smaller tiles";
     assert!(error.to_string().ends_with(ending), "{error}");
 }
 

@@ -107,8 +107,8 @@ const SQUARE: &str = "
 override SCALE: f32 = 1.0;
 
 @compute @workgroup_size(64)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
-    let i = (group.y * groups.x + group.x) * 64u + lane;
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) invocation: u32) {
+    let i = (group.y * groups.x + group.x) * 64u + invocation;
     if i < arrayLength(&y) {
         y[i] = SCALE * x[i] * x[i];
     }

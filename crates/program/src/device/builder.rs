@@ -91,7 +91,7 @@ impl DeviceBuilder {
     /// lower, and products below `2^-14`, as in gradients, lose bits or vanish.
     ///
     /// Where it is not possible (on the CPU, on software adapters, without `SHADER_F16`, and on tensor cores), sums stay in f32
-    /// without an error: [`Adapter::f16_places`](brisk_kernels::Adapter::f16_places) of the device's [`adapter`](Device::adapter)
+    /// without an error: [`Adapter::f16_sum_len`](brisk_kernels::Adapter::f16_sum_len) of the device's [`adapter`](Device::adapter)
     /// says what it does. The speedup has not been measured on hardware yet.
     ///
     /// # Reference
@@ -102,8 +102,8 @@ impl DeviceBuilder {
     /// use brisk_program::{Device, Selection};
     ///
     /// let device = Device::builder().selection(Selection::Best).allow_f16_accumulation().open()?;
-    /// let n_places = device.adapter().and_then(|adapter| adapter.f16_places());
-    /// assert!(n_places.is_none_or(|n| n == 16), "all sums in f32, or those of 16 products in f16");
+    /// let sum_len = device.adapter().and_then(|adapter| adapter.f16_sum_len());
+    /// assert!(sum_len.is_none_or(|n| n == 16), "all sums in f32, or those of 16 products in f16");
     /// # Ok::<(), brisk_program::Error>(())
     /// ```
     pub fn allow_f16_accumulation(self) -> Self {

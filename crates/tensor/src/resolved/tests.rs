@@ -22,8 +22,9 @@ fn what_adds_in_f16_is_said() {
     check(Hardware, None, false, "");
     check(Software, None, true, "");
     check(Software, Some(CoopShape::Eight), false, "");
-    check(Hardware, None, true, ", products multiplied and added in f16 for 16 places at a time");
-    check(Hardware, Some(CoopShape::Sixteen), false, ", products on matrix units of 16 by 16");
-    let both = ", products on matrix units of 16 by 16, other products multiplied and added in f16 for 16 places at a time";
+    check(Hardware, None, true, ", products accumulated in f16 over 16 elements of K at a time");
+    check(Hardware, Some(CoopShape::Sixteen), false, ", products on tensor cores by matrices of 16 by 16");
+    let both =
+        ", products on tensor cores by matrices of 16 by 16, other products accumulated in f16 over 16 elements of K at a time";
     check(Hardware, Some(CoopShape::Sixteen), true, both);
 }
