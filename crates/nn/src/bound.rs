@@ -7,11 +7,11 @@ use brisk_tensor::program::Slice;
 use brisk_tensor::{DType, Error, Graph, Mode, Persistent, Scope, Tensor};
 
 use crate::buffer::BufferId;
-use crate::division::BoundBucket;
 use crate::embedding::CategoricalColumn;
 use crate::entry::Entry;
 use crate::origin::{Id, Origin};
 use crate::parameters::{ParameterId, Parameters};
+use crate::sharding::BoundBucket;
 
 impl Parameters {
     /// The parameters and buffers as tensors of `graph`. Binding them again gives the same tensors, so that a layer may be called
@@ -29,7 +29,7 @@ impl Parameters {
             let buffers = self.buffers().iter().map(|buffer| failed(buffer.shape())).collect();
             return self.bound(graph, tensors, buffers, Vec::new());
         }
-        let buckets = self.division().map_or(Vec::new(), |division| division.bind(graph));
+        let buckets = self.sharding().map_or(Vec::new(), |sharding| sharding.bind(graph));
         let is_bound = graph.gradients_of(self.values()).is_some();
         if is_bound && buckets.iter().any(|bucket| bucket.values.is_some() || bucket.grads.is_some()) {
             let found = "a second call in one graph for parameters that are sharded across replicas".to_owned();
@@ -71,7 +71,7 @@ impl Parameters {
     fn bind_entry(&self, graph: &Graph, buckets: &[BoundBucket], entry: &Entry) -> Tensor {
         let range = entry.range.clone();
         let whole = |persistent: &Persistent| graph.with_program(|program| program.persistent(persistent)).slice(range.clone());
-        let all = self.division().into_iter().flat_map(|division| &division.buckets).zip(buckets);
+        let all = self.sharding().into_iter().flat_map(|sharding| &sharding.buckets).zip(buckets);
         let bucket = all.into_iter().find(|(bucket, _)| bucket.elements.start <= range.start && range.end <= bucket.elements.end);
         let within = |slice: Slice| {
             let start = bucket.map_or(0, |(bucket, _)| bucket.elements.start);
@@ -169,7 +169,7 @@ impl Bound {
         &self.columns
     }
 
-    /// The buckets of a [`Division`](crate::Division), in its order; none without a division.
+    /// The buckets of a [`Sharding`](crate::Sharding), in its order; none if the parameters are not sharded.
     pub fn buckets(&self) -> &[BoundBucket] {
         &self.buckets
     }

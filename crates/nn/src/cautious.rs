@@ -3,10 +3,10 @@ use brisk_kernels::{DType, Interval, MapReduce, Number, Reducer, Rule, StepValue
 use brisk_tensor::Graph;
 
 use crate::adam::{AdamConfig, moments};
-use crate::division::Piece;
 use crate::elementwise::{Elements, Elementwise, betas_and_eps_setters, elementwise_methods, groups_setter};
 use crate::optimizer::Optimizer;
 use crate::parameters::Parameters;
+use crate::sharding::Piece;
 use crate::step_inputs::StepInputs;
 
 /// AdamW that moves only those elements of a parameter whose momentum and gradient have the same sign, further by as much as
@@ -129,7 +129,7 @@ impl Optimizer for CautiousAdamW {
     elementwise_methods!();
 
     /// A parameter's step depends on all of its elements.
-    fn divides(&self) -> bool {
+    fn can_shard(&self) -> bool {
         false
     }
 }

@@ -20,7 +20,7 @@ impl Parameters {
         norm
     }
 
-    /// Records the norm of all gradients, on the device; if they are [sharded](Self::divided), of those that this replica keeps.
+    /// Records the norm of all gradients, on the device; if they are [sharded](Self::sharded), of those that this replica keeps.
     ///
     /// # Reference
     /// `torch.nn.utils.get_total_norm`.

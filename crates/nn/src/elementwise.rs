@@ -4,11 +4,11 @@ use brisk_kernels::{DType, Kernel as _, Rule, StepValue, Update};
 use brisk_tensor::program::Slice;
 use brisk_tensor::{Error, Graph, Persistent};
 
-use crate::division::Piece;
 use crate::origin::Origin;
 use crate::parameter_group::Groups;
 use crate::parameter_group::ParameterGroup;
 use crate::parameters::{ParameterId, Parameters};
+use crate::sharding::Piece;
 use crate::step_inputs::StepInputs;
 
 /// What optimizers have in common whose step is a [`Rule`] of each element: their state, their [groups](ParameterGroup), and how

@@ -11,7 +11,6 @@ use brisk_tensor::{AllGather, Error, Graph, Persistent};
 use serde::{Deserialize, Serialize};
 
 use crate::adam::{Adam, AdamConfig};
-use crate::division::{DividedBucket, Piece};
 use crate::gather_matrices::GatherMatrices;
 use crate::newton_schulz::NewtonSchulz;
 use crate::optimizer::Optimizer;
@@ -19,6 +18,7 @@ use crate::origin::Origin;
 use crate::parameter_group::ParameterGroup;
 use crate::parameters::{ParameterId, Parameters};
 use crate::sgd::Momentum;
+use crate::sharding::{Piece, ShardedBucket};
 use crate::step_inputs::StepInputs;
 use crate::together::CombinedOptimizer;
 
@@ -291,7 +291,7 @@ impl Muon {
         &self,
         program: &mut Program,
         buffers: &Buffers,
-        (bucket, piece): (&DividedBucket, &Piece),
+        (bucket, piece): (&ShardedBucket, &Piece),
         replicas: &Arc<dyn AllGather>,
     ) -> Result<(), ProgramError> {
         let of_bucket: Vec<Matrices> = self.shapes.iter().filter_map(|matrices| matrices.within(&bucket.elements)).collect();
@@ -408,7 +408,7 @@ struct Part {
 
 impl Part {
     /// Those in this replica's piece of a bucket, if there are any.
-    fn of(matrix: Range<usize>, bucket: &DividedBucket, piece: &Piece) -> Option<Self> {
+    fn of(matrix: Range<usize>, bucket: &ShardedBucket, piece: &Piece) -> Option<Self> {
         let (start, end) = (matrix.start.max(bucket.own.start), matrix.end.min(bucket.own.end));
         (start < end).then(|| {
             let within = |of: &Range<usize>| of.start + start - bucket.own.start..of.start + end - bucket.own.start;
@@ -530,8 +530,8 @@ impl Optimizer for Muon {
         let [grads, values, lr, state] =
             [params.grads(), params.values(), &inputs.lr, &inputs.state].map(|persistent| graph.buffer(persistent));
         let buffers = Buffers { grads, values, momentum: params.state_in(graph, &self.buffer), lr, state };
-        graph.record(|program| match (params.division(), params.replicas()) {
-            (Some(division), Some(replicas)) => division
+        graph.record(|program| match (params.sharding(), params.replicas()) {
+            (Some(sharding), Some(replicas)) => sharding
                 .pieces_of_buckets()
                 .try_for_each(|(bucket, piece)| of_step.record_bucket(program, &buffers, (bucket, &piece), replicas)),
             _ => of_step.shapes.iter().try_for_each(|matrices| of_step.record_whole(program, &buffers, matrices)),
@@ -542,7 +542,7 @@ impl Optimizer for Muon {
         true
     }
 
-    fn divides(&self) -> bool {
+    fn can_shard(&self) -> bool {
         true
     }
 

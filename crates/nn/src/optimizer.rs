@@ -35,10 +35,10 @@ pub trait Optimizer: Debug {
         self.elementwise().is_some()
     }
 
-    /// Whether it can be recorded for parameters that are [sharded](Parameters::divided) across replicas: it updates the
+    /// Whether it can be recorded for parameters that are [sharded](Parameters::sharded) across replicas: it updates the
     /// replica's own [pieces](Parameters::pieces), and binds its state by [`Parameters::state_in`]. By default only if it is
     /// [elementwise](Self::elementwise).
-    fn divides(&self) -> bool {
+    fn can_shard(&self) -> bool {
         self.elementwise().is_some()
     }
 
@@ -81,8 +81,8 @@ impl<O: Optimizer + ?Sized> Optimizer for Box<O> {
         (**self).skips()
     }
 
-    fn divides(&self) -> bool {
-        (**self).divides()
+    fn can_shard(&self) -> bool {
+        (**self).can_shard()
     }
 
     #[track_caller]

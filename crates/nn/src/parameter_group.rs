@@ -2,8 +2,8 @@ use brisk_kernels::{GROUP_LEN, Interval, Outside};
 use brisk_tensor::program::Error as ProgramError;
 use brisk_tensor::{Error, Graph, Tensor};
 
-use crate::division::Piece;
 use crate::parameters::{ParameterId, Parameters};
+use crate::sharding::Piece;
 
 /// Parameters that an optimizer updates with a separate learning rate and weight decay.
 ///

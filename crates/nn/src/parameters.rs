@@ -10,13 +10,13 @@ use brisk_tensor::program::Device;
 use brisk_tensor::{AllGather, Error, Graph, Persistent};
 
 use crate::buffer::{Buffer, BufferId};
-use crate::division::{Division, Placement};
 use crate::embedding::CategoricalColumn;
 use crate::entry::{Entry, MAX_LEN, len_of};
 use crate::init::Init;
 use crate::initial::Initial;
 use crate::newest::Newest;
 use crate::origin::{Id, Model, Origin};
+use crate::sharding::{Placement, Sharding};
 use crate::trained_on::{FeatureScale, TrainedOn};
 
 /// All parameters of a model in one flat buffer, and their gradients in another of the same layout.
@@ -43,8 +43,8 @@ pub struct Parameters {
     made_at: Vec<&'static Location<'static>>,
     buffers_made_at: Vec<&'static Location<'static>>,
     columns: Arc<[CategoricalColumn]>,
-    division: Option<Division>,
-    /// How the replicas of a division exchange values.
+    sharding: Option<Sharding>,
+    /// How replicas of sharded parameters exchange values.
     replicas: Option<Arc<dyn AllGather>>,
     /// The length of the optimizers' state, if that is sharded and these parameters are not.
     sharded_state_len: Option<usize>,
@@ -165,7 +165,7 @@ impl ParametersBuilder {
             made_at,
             buffers_made_at,
             columns: columns.into(),
-            division: None,
+            sharding: None,
             replicas: None,
             sharded_state_len: None,
             origin,
@@ -279,12 +279,12 @@ impl Parameters {
         }
     }
 
-    /// The flat values `[len]`, padding included; `[state_len]` if this replica keeps only [its own](Division).
+    /// The flat values `[len]`, padding included; `[state_len]` if this replica keeps only [its own](Sharding).
     pub fn values(&self) -> &Persistent {
         &self.values
     }
 
-    /// The flat gradients `[len]`, padding included; `[state_len]` if this replica keeps only [its own](Division).
+    /// The flat gradients `[len]`, padding included; `[state_len]` if this replica keeps only [its own](Sharding).
     pub fn grads(&self) -> &Persistent {
         &self.grads
     }
@@ -412,7 +412,7 @@ impl Parameters {
     /// [`Buffer::newest`] returns those of buffers.
     ///
     /// # Errors
-    /// [`Error::Refused`] if this replica keeps only [its own](Division); [`Error::Program`] if the device fails.
+    /// [`Error::Refused`] if this replica keeps only [its own](Sharding); [`Error::Program`] if the device fails.
     pub fn newest(&self) -> Result<Vec<f32>, Error> {
         let Some(device) = self.newest_device() else { return Ok(self.initial()) };
         if self.values.len() != self.len {
@@ -472,9 +472,9 @@ impl Parameters {
 
     fn write_initial_values(&self, device: &Device) -> Result<(), Error> {
         let mut at = 0;
-        match &self.division {
-            Some(division @ Division { values: Placement::Sharded, .. }) => {
-                for bucket in &division.buckets {
+        match &self.sharding {
+            Some(sharding @ Sharding { values: Placement::Sharded, .. }) => {
+                for bucket in &sharding.buckets {
                     self.write_initial_range(device, &bucket.own, at)?;
                     at += bucket.own.len();
                 }

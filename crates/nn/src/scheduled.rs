@@ -87,8 +87,8 @@ impl<O: Optimizer> Optimizer for Scheduled<O> {
         self.optimizer.skips()
     }
 
-    fn divides(&self) -> bool {
-        self.optimizer.divides()
+    fn can_shard(&self) -> bool {
+        self.optimizer.can_shard()
     }
 
     #[track_caller]

@@ -93,8 +93,8 @@ impl Optimizer for CombinedOptimizer {
         self.parts.iter().all(|part| part.optimizer.skips())
     }
 
-    fn divides(&self) -> bool {
-        self.parts.iter().all(|part| part.optimizer.divides())
+    fn can_shard(&self) -> bool {
+        self.parts.iter().all(|part| part.optimizer.can_shard())
     }
 
     /// Fails if one of them has an average, which would be that of its own parameters only.

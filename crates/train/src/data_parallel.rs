@@ -21,7 +21,6 @@
 
 mod agreement;
 mod batch;
-mod divided;
 mod exchange;
 mod feedback;
 mod files;
@@ -30,6 +29,7 @@ mod memory;
 mod overlap;
 mod parts;
 mod rows;
+mod sharded;
 mod staging;
 mod threads;
 mod uneven;
@@ -148,7 +148,7 @@ pub struct DataParallelConfig {
     /// step, and are in checkpoints: a tensor for each replica, as large as all gradients. What counts is their sum over all
     /// replicas, which is kept on any number of them. A run that resumes with f32 instead does without them.
     pub wire: Wire,
-    /// Which training state is sharded across replicas; [`DataParallel::divide`] shards it.
+    /// Which training state is sharded across replicas; [`DataParallel::shard`] shards it.
     pub zero: ZeroStage,
     /// How [`Trainer`](crate::Trainer) writes checkpoints.
     pub files: CheckpointFiles,
@@ -281,7 +281,7 @@ impl DataParallel {
         let buffers =
             params.buffers().iter().map(|buffer| (buffer.name().to_owned(), format!("{:?} f32, not trained", buffer.shape())));
         // The lengths of shards differ by the remainder.
-        let kept = |len: usize| if params.division().is_some() { "a part".to_owned() } else { format!("{len} f32") };
+        let kept = |len: usize| if params.sharding().is_some() { "a part".to_owned() } else { format!("{len} f32") };
         let state =
             optimizer.state().into_iter().map(|(name, buffer)| (name, format!("{} of the optimizer", kept(buffer.len()))));
         // First: the other entries depend on the stage.
@@ -315,7 +315,7 @@ impl DataParallel {
     /// # Errors
     /// As [`broadcast`](Self::broadcast).
     pub fn broadcast_model(&self, device: &Device, params: &Parameters) -> Result<(), Error> {
-        if params.division().is_none_or(|division| division.values == Placement::Replicated) {
+        if params.sharding().is_none_or(|sharding| sharding.values == Placement::Replicated) {
             self.broadcast(device, &[params.values()])?;
         }
         self.broadcast_buffers(device, params)
@@ -336,7 +336,7 @@ impl DataParallel {
     /// batches that do not complete a step, as with PyTorch's `no_sync`. If gradients are sharded, a replica can accumulate only
     /// its own: record `Accumulate` after this, and every batch is reduced.
     ///
-    /// Gradients sharded by [`divide`](Self::divide) are reduced so that each replica has the sums of its own pieces; `bound` is
+    /// Gradients sharded by [`shard`](Self::shard) are reduced so that each replica has the sums of its own pieces; `bound` is
     /// the model in `graph`.
     ///
     /// # Cost
@@ -360,8 +360,8 @@ impl DataParallel {
             }
             let grads = program.persistent(params.grads());
             let state = state.map(|state| program.persistent(state));
-            let buckets = match params.division() {
-                Some(division) => self.scattered(communication, program, (params, division), bound, reduce),
+            let buckets = match params.sharding() {
+                Some(sharding) => self.scattered(communication, program, (params, sharding), bound, reduce),
                 None => {
                     let cut = self.cut(params).into_iter();
                     cut.map(|elements| (grads.slice(elements.clone()), self.reduced(communication, elements, reduce, None)))

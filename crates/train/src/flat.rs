@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use brisk_nn::{Division, Entry, Parameters, Placement};
+use brisk_nn::{Entry, Parameters, Placement, Sharding};
 
 use crate::checkpoint::{Checkpoint, Part, SharedSlice};
 use crate::data_parallel::{CheckpointFiles, DataParallel};
@@ -29,23 +29,23 @@ impl Flat<'_> {
         held: &SharedSlice<f32>,
         name: fn(&str) -> String,
     ) -> Result<(), Error> {
-        let division = self.params.division().filter(|division| division.values == Placement::Sharded);
-        self.insert_entries(checkpoint, division, held, |entry| name(&entry.name))
+        let sharding = self.params.sharding().filter(|sharding| sharding.values == Placement::Sharded);
+        self.insert_entries(checkpoint, sharding, held, |entry| name(&entry.name))
     }
 
     /// Adds an optimizer's state, given the values that this replica keeps: as one flat tensor, or as one tensor per parameter if
     /// each replica writes a file.
     pub(crate) fn insert_state(&self, checkpoint: &mut Checkpoint, name: &str, held: &SharedSlice<f32>) -> Result<(), Error> {
-        let division = self.params.division();
+        let sharding = self.params.sharding();
         if self.replicas.config.files == CheckpointFiles::OneAReplica {
-            return self.insert_entries(checkpoint, division, held, |entry| state_name(name, entry));
+            return self.insert_entries(checkpoint, sharding, held, |entry| state_name(name, entry));
         }
-        let whole = match division {
+        let whole = match sharding {
             None if self.is_first() => held.clone(),
             None => return Ok(()),
-            Some(division) => {
+            Some(sharding) => {
                 let mut whole = Vec::new();
-                self.each_bucket(Some(division), held, |elements, values| {
+                self.each_bucket(Some(sharding), held, |elements, values| {
                     whole.resize(whole.len().max(elements.end), 0.0);
                     whole[elements].copy_from_slice(&values);
                     Ok(())
@@ -60,11 +60,11 @@ impl Flat<'_> {
     fn insert_entries(
         &self,
         checkpoint: &mut Checkpoint,
-        division: Option<&Division>,
+        sharding: Option<&Sharding>,
         held: &SharedSlice<f32>,
         name: impl Fn(&Entry) -> String,
     ) -> Result<(), Error> {
-        self.each_bucket(division, held, |elements, values| {
+        self.each_bucket(sharding, held, |elements, values| {
             self.entries(&elements).try_for_each(|entry| {
                 let part = entry.range.start - elements.start..entry.range.end - elements.start;
                 checkpoint.insert(name(entry), &entry.shape, values.slice(part))
@@ -76,16 +76,16 @@ impl Flat<'_> {
     /// sharded, assembled from all replicas.
     fn each_bucket(
         &self,
-        division: Option<&Division>,
+        sharding: Option<&Sharding>,
         held: &SharedSlice<f32>,
         mut f: impl FnMut(Range<usize>, SharedSlice<f32>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let Self { params, replicas } = self;
-        let Some(division) = division else {
+        let Some(sharding) = sharding else {
             let written = replicas.cut_whole(params).into_iter().enumerate().filter(|(bucket, _)| replicas.writes(*bucket));
             return written.into_iter().try_for_each(|(_, elements)| f(elements.clone(), held.slice(elements)));
         };
-        for (bucket, assembled) in replicas.assembled_buckets(division, held).enumerate() {
+        for (bucket, assembled) in replicas.assembled_buckets(sharding, held).enumerate() {
             let (elements, values) = assembled?;
             if replicas.writes(bucket) {
                 f(elements, values.into())?;
@@ -124,7 +124,7 @@ pub(crate) fn state_of(checkpoint: &Checkpoint, params: &Parameters, name: &str)
 /// are an optimizer's, and of sharded parameters, by each of `names`.
 pub(crate) fn needed_parts(params: &Parameters, states: &[String], names: &[fn(&str) -> String]) -> HashMap<String, Part> {
     let mut parts = HashMap::new();
-    if params.division().is_none() {
+    if params.sharding().is_none() {
         return parts;
     }
     let pieces = own_pieces(params);
@@ -141,7 +141,7 @@ pub(crate) fn needed_parts(params: &Parameters, states: &[String], names: &[fn(&
 }
 
 fn are_sharded(params: &Parameters) -> bool {
-    params.division().is_some_and(|division| division.values == Placement::Sharded)
+    params.sharding().is_some_and(|sharding| sharding.values == Placement::Sharded)
 }
 
 /// The elements of the flat layout that this replica has state for, and where that is.

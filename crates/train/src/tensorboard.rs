@@ -62,7 +62,7 @@ impl Callback for TensorBoard {
         self.events = None;
         let created = if run.is_first { fs::create_dir_all(&self.folder) } else { Ok(()) };
         created.map_err(Error::io(&self.folder, "create the folder"))?;
-        let is_sharded = run.params.division().is_some_and(|division| division.values == Placement::Sharded);
+        let is_sharded = run.params.sharding().is_some_and(|sharding| sharding.values == Placement::Sharded);
         if self.histograms_every > 0 && is_sharded {
             let found = "parameters that are sharded across replicas";
             return Err(Error::setting("histograms", found, "whole parameters: a ZeRO stage below 3, or 0 histograms"));
@@ -90,7 +90,7 @@ impl Callback for TensorBoard {
         if is_last && run.epoch.checked_rem(self.histograms_every) == Some(0) {
             let last = first + batches.losses.len() as u64 - 1;
             add_histograms(events, run, last, ("parameters", run.params.values()))?;
-            if run.params.division().is_none() {
+            if run.params.sharding().is_none() {
                 add_histograms(events, run, last, ("gradients", run.params.grads()))?;
             }
         }

@@ -28,7 +28,7 @@ fn config(zero: ZeroStage, wire: Wire) -> DataParallelConfig {
 fn written(root: &Path, n: usize, config: DataParallelConfig) -> Result<RunFolder, Error> {
     let (_, folder) = into_folder(root);
     run_threads(n, &config, |replica| {
-        let ready = wide().ready().divided(replica)?;
+        let ready = wide().ready().sharded(replica)?;
         let device = cpu(1);
         let mut outputs = Outputs { folder: (replica.rank() == 0).then(|| folder.clone()), ..quiet() };
         ready.on_replica(&device, replica)?.fit(&mut outputs).map(drop)
@@ -57,7 +57,7 @@ fn each_replica_reads_its_share_whatever_number_wrote_it() -> Result<(), Error> 
         let n_bytes: u64 = files.filter(is_last).map(|entry| entry.metadata().expect("a file").len()).sum();
         for (n, zero) in [(4, ZeroStage::Parameters), (4, ZeroStage::Optimizer), (2, ZeroStage::Gradients)] {
             let read = run_threads(n, &config(zero, wire), |replica| {
-                let ready = wide().ready().divided(replica)?;
+                let ready = wide().ready().sharded(replica)?;
                 let device = cpu(1);
                 let training = ready.on_replica(&device, replica)?;
                 let before = n_read();
@@ -83,7 +83,7 @@ fn what_one_replica_cannot_read_is_an_error_of_all() -> Result<(), Error> {
     let folder = written(root.path(), 2, config)?;
     let errors = |words: &[&str]| {
         let said = run_threads(3, &config, |replica| {
-            let ready = wide().ready().divided(replica)?;
+            let ready = wide().ready().sharded(replica)?;
             let device = cpu(1);
             let training = ready.on_replica(&device, replica)?;
             Ok::<_, Error>(training.load_checkpoint(folder.last()).expect_err("refused").to_string())
@@ -116,7 +116,7 @@ fn a_part_cannot_be_saved_or_taken_for_the_whole() -> Result<(), Error> {
     let config = config(ZeroStage::Parameters, Wire::F32);
     let folder = written(root.path(), 2, config)?;
     let found = run_threads(2, &config, |replica| {
-        let ready = wide().ready().divided(replica)?;
+        let ready = wide().ready().sharded(replica)?;
         let device = cpu(1);
         let part = ready.on_replica(&device, replica)?.load_checkpoint(folder.last())?;
         let path = root.path().join(format!("part-{}", replica.rank()));

@@ -297,7 +297,7 @@ fn a_damaged_newest_checkpoint_in_the_store_is_found_and_the_best_one_used() -> 
         let by_parts = elsewhere.fetch_but_parts(&store(&server))?;
         assert_eq!(by_parts, Fetched::ButParts(LAST_AND_BEST.map(str::to_owned).into()), "{what}");
         let loaded = run_threads(2, &CONFIG, |replica| {
-            let (ready, device) = (Setting::default().ready().divided(replica)?, cpu(1));
+            let (ready, device) = (Setting::default().ready().sharded(replica)?, cpu(1));
             let training = ready.on_replica(&device, replica)?;
             let error = training.load_checkpoint_from(&store(&server), LAST_AND_BEST[0]).expect_err("it is damaged");
             assert!(matches!(error, Error::Damaged { .. }) && error.to_string().contains("/runs/7/last"), "{what}: {error}");
@@ -333,7 +333,7 @@ fn replicas_request_only_their_parts_and_resume_like_a_run_that_was_not_stopped(
     let config = DataParallelConfig { files: CheckpointFiles::OneAReplica, zero: ZeroStage::Parameters, ..CONFIG };
     let run = |n: usize, setting: &Setting, folder: &RunFolder, resumes: Option<&str>| {
         let reports = run_threads(n, &config, |replica| {
-            let (ready, device) = (setting.ready().divided(replica)?, cpu(1));
+            let (ready, device) = (setting.ready().sharded(replica)?, cpu(1));
             let training = ready.on_replica(&device, replica)?;
             let mut outputs = Outputs { folder: Some(folder.clone()), store: Some(Arc::new(store(&server))), ..quiet() };
             let Some(object) = resumes else { return training.fit(&mut outputs) };
@@ -345,7 +345,7 @@ fn replicas_request_only_their_parts_and_resume_like_a_run_that_was_not_stopped(
     let longer = Setting { config: TrainerConfig { max_epochs: 4, ..wide().config }, ..wide() };
     let (_dir, elsewhere) = new_folder();
     let whole = run_threads(2, &DataParallelConfig { zero: ZeroStage::Parameters, ..CONFIG }, |replica| {
-        longer.ready().divided(replica)?.on_replica(&cpu(1), replica)?.fit(&mut quiet())
+        longer.ready().sharded(replica)?.on_replica(&cpu(1), replica)?.fit(&mut quiet())
     })?;
     let report = run(3, &wide(), &folder, None)?;
     assert!(of_copies(&report).is_empty(), "{report:?}");

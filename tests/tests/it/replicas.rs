@@ -33,7 +33,7 @@ pub(crate) fn replicated(
     ready: impl Fn() -> Ready + Sync,
 ) -> Result<Vec<Run>, Error> {
     run_threads(n, &config, |replica| {
-        let (device, ready) = (device(), ready().divided(replica)?);
+        let (device, ready) = (device(), ready().sharded(replica)?);
         let Ready { params, .. } = &ready;
         let trainer = ready.on_replica(&device, replica)?;
         let report = trainer.fit(&mut quiet())?;
@@ -44,7 +44,7 @@ pub(crate) fn replicated(
 /// All parameters, whatever part of them a replica keeps.
 pub(crate) fn weights(device: &Device, params: &Parameters, replica: &DataParallel) -> Result<Vec<f32>, Error> {
     let held: Vec<f32> = device.read(params.values())?;
-    let keeps_own = params.division().is_some_and(|division| division.values == Placement::Sharded);
+    let keeps_own = params.sharding().is_some_and(|sharding| sharding.values == Placement::Sharded);
     if keeps_own { replica.whole(params, &held) } else { Ok(held) }
 }
 

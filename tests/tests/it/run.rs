@@ -62,8 +62,8 @@ impl Ready {
     }
 
     /// The same with the part that a replica keeps.
-    pub(crate) fn divided(self, replica: &DataParallel) -> Result<Self, Error> {
-        let params = replica.divide(self.params)?;
+    pub(crate) fn sharded(self, replica: &DataParallel) -> Result<Self, Error> {
+        let params = replica.shard(self.params)?;
         let adam = Adam::new(&params);
         Ok(Self { params, adam, ..self })
     }

@@ -71,7 +71,7 @@ fn run(
     let setting = Setting { config: config.clone(), ..Setting::default() };
     let mut ready = setting.ready();
     if let Some((replica, _)) = replica {
-        ready = ready.divided(replica)?;
+        ready = ready.sharded(replica)?;
     }
     let root = tempfile::tempdir().expect("a temporary folder");
     let (mut outputs, folder) = into_folder(root.path());

@@ -449,8 +449,8 @@ fn replicas_validate_after_the_same_batch() -> Result<(), Error> {
     ] {
         let single = setting(config.clone()).ready().fit(&cpu(1))?;
         for zero in [ZeroStage::Replicated, ZeroStage::Optimizer, ZeroStage::Parameters] {
-            let divided = DataParallelConfig { zero, ..CONFIG };
-            let runs = replicated(2, divided, || cpu(1), || setting(config.clone()).ready())?;
+            let sharded = DataParallelConfig { zero, ..CONFIG };
+            let runs = replicated(2, sharded, || cpu(1), || setting(config.clone()).ready())?;
             check_same_bits(&runs);
             check_alike(&single, &runs[0], 1e-5);
             assert_eq!(places(&runs[0].0), places(&single.0), "{zero:?}");

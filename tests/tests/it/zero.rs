@@ -23,7 +23,7 @@ fn two_epochs() -> TrainerConfig {
     TrainerConfig { max_epochs: 2, ..Setting::default().config }
 }
 
-fn divided(zero: ZeroStage) -> DataParallelConfig {
+fn sharded(zero: ZeroStage) -> DataParallelConfig {
     DataParallelConfig { zero, ..CONFIG }
 }
 
@@ -43,7 +43,7 @@ fn each_stage_comes_to_the_bits_of_data_parallel() -> Result<(), Error> {
     for n in 1..=4 {
         let whole = replicated(n, CONFIG, || cpu(1), || setting.ready())?;
         for zero in STAGES {
-            let runs = replicated(n, divided(zero), || cpu(1), || setting.ready())?;
+            let runs = replicated(n, sharded(zero), || cpu(1), || setting.ready())?;
             check_equal(&runs, &whole, &format!("{zero:?}, {n} replicas"));
         }
     }
@@ -57,7 +57,7 @@ fn each_stage_sends_16_bits_as_data_parallel_does() -> Result<(), Error> {
     for (n, wire) in [(2, Wire::Bf16), (3, Wire::F16), (4, Wire::Bf16)] {
         let whole = replicated(n, DataParallelConfig { wire, ..CONFIG }, || cpu(1), || setting.ready())?;
         for zero in STAGES {
-            let runs = replicated(n, DataParallelConfig { wire, ..divided(zero) }, || cpu(1), || setting.ready())?;
+            let runs = replicated(n, DataParallelConfig { wire, ..sharded(zero) }, || cpu(1), || setting.ready())?;
             check_equal(&runs, &whole, &format!("{zero:?}, {wire:?}, {n} replicas"));
         }
     }
@@ -72,7 +72,7 @@ fn buckets_of_any_size_come_to_the_same() -> Result<(), Error> {
     for bytes in [1, 2048, 1 << 20] {
         for zero in STAGES {
             let buckets = BucketSizes { first_bytes: bytes, bytes };
-            let runs = replicated(3, DataParallelConfig { buckets, ..divided(zero) }, || cpu(1), || setting.ready())?;
+            let runs = replicated(3, DataParallelConfig { buckets, ..sharded(zero) }, || cpu(1), || setting.ready())?;
             check_equal(&runs, &whole, &format!("{zero:?}, buckets of {bytes} bytes"));
         }
     }
@@ -87,7 +87,7 @@ fn an_overflow_on_one_replica_skips_the_step_of_all() -> Result<(), Error> {
     let n_skipped = whole[0].0.scaler.expect("f16 is scaled").n_skipped;
     assert!(n_skipped > 0, "the first scale is too high for these gradients");
     for zero in STAGES {
-        let runs = replicated(3, divided(zero), || cpu(1), || setting.ready())?;
+        let runs = replicated(3, sharded(zero), || cpu(1), || setting.ready())?;
         check_equal(&runs, &whole, &format!("{zero:?}"));
     }
     Ok(())
@@ -99,7 +99,7 @@ fn gradients_are_clipped_by_the_norm_of_all_of_them() -> Result<(), Error> {
         let setting = deep(TrainerConfig { clip: Some(clip), ..two_epochs() });
         let whole = replicated(3, CONFIG, || cpu(1), || setting.ready())?;
         for zero in STAGES {
-            let runs = replicated(3, divided(zero), || cpu(1), || setting.ready())?;
+            let runs = replicated(3, sharded(zero), || cpu(1), || setting.ready())?;
             check_same_bits(&runs);
             check_alike(&whole[0], &runs[0], tolerance);
         }
@@ -113,10 +113,10 @@ fn gradients_are_clipped_by_the_norm_of_all_of_them() -> Result<(), Error> {
 fn batches_are_accumulated_where_gradients_are_kept() -> Result<(), Error> {
     let setting = deep(TrainerConfig { accumulate: 3, ..two_epochs() });
     let whole = replicated(3, CONFIG, || cpu(1), || setting.ready())?;
-    let runs = replicated(3, divided(ZeroStage::Optimizer), || cpu(1), || setting.ready())?;
+    let runs = replicated(3, sharded(ZeroStage::Optimizer), || cpu(1), || setting.ready())?;
     check_equal(&runs, &whole, "whole gradients");
     for zero in [ZeroStage::Gradients, ZeroStage::Parameters] {
-        let runs = replicated(3, divided(zero), || cpu(1), || setting.ready())?;
+        let runs = replicated(3, sharded(zero), || cpu(1), || setting.ready())?;
         check_same_bits(&runs);
         // Every batch is reduced, and the sums are added: a different order.
         check_alike(&whole[0], &runs[0], 1e-5);
@@ -129,8 +129,8 @@ fn batches_are_accumulated_where_gradients_are_kept() -> Result<(), Error> {
 fn groups_are_cut_as_parameters_are() -> Result<(), Error> {
     let setting = deep(two_epochs());
     let grouped = |zero| {
-        run_threads(3, &divided(zero), |replica| {
-            let ready = setting.ready().divided(replica)?;
+        run_threads(3, &sharded(zero), |replica| {
+            let ready = setting.ready().sharded(replica)?;
             let Ready { model, params, train, valid, .. } = &ready;
             let biases = ParameterGroup::new(params.ids_where(|entry| entry.shape.len() == 1)).lr_factor(3.0).weight_decay(0.0);
             let rest = ParameterGroup::new(params.ids_where(|entry| entry.shape.len() > 1));
@@ -161,7 +161,7 @@ fn a_gpu_comes_to_the_same() -> Result<(), Error> {
     let setting = Setting { n_rows: 128, n_valid: 64, ..deep(config) };
     let whole = replicated(2, CONFIG, first_adapter, || setting.ready())?;
     for zero in STAGES {
-        let runs = replicated(2, divided(zero), first_adapter, || setting.ready())?;
+        let runs = replicated(2, sharded(zero), first_adapter, || setting.ready())?;
         check_same_bits(&runs);
         check_alike(&whole[0], &runs[0], 1e-6);
     }
@@ -177,9 +177,9 @@ fn each_replica_keeps_its_part_of_the_memory() -> Result<(), Error> {
     let mut whole = None;
     for zero in [ZeroStage::Replicated, ZeroStage::Optimizer, ZeroStage::Gradients, ZeroStage::Parameters] {
         for n in [1, 2, 4] {
-            let config = DataParallelConfig { buckets, ..divided(zero) };
+            let config = DataParallelConfig { buckets, ..sharded(zero) };
             let memories = run_threads(n, &config, |replica| {
-                let ready = setting.ready().divided(replica)?;
+                let ready = setting.ready().sharded(replica)?;
                 let Ready { params, .. } = &ready;
                 let device = cpu(1);
                 let trainer = ready.on_replica(&device, replica)?;
@@ -207,7 +207,7 @@ fn each_replica_keeps_its_part_of_the_memory() -> Result<(), Error> {
 fn leg(n: usize, config: DataParallelConfig, max_epochs: usize, folder: &RunFolder) -> Result<Vec<Run>, Error> {
     let setting = deep(TrainerConfig { max_epochs, checkpoint_every: 3, ..Setting::default().config });
     run_threads(n, &config, |replica| {
-        let ready = setting.ready().divided(replica)?;
+        let ready = setting.ready().sharded(replica)?;
         let Ready { params, .. } = &ready;
         let device = cpu(1);
         let trainer = ready.on_replica(&device, replica)?;
@@ -243,7 +243,7 @@ fn check_another_stage(wire: Wire) -> Result<(), Error> {
     let expected = Checkpoint::load(folder.last())?;
     for files in FILES {
         let (_, folder) = into_folder(root.path());
-        let leg = |(zero, epochs)| leg(2, DataParallelConfig { files, wire, ..divided(zero) }, epochs, &folder);
+        let leg = |(zero, epochs)| leg(2, DataParallelConfig { files, wire, ..sharded(zero) }, epochs, &folder);
         let legs = stages.into_iter().zip(1..).map(leg).collect::<Result<Vec<_>, _>>()?;
         let runs = &legs[3];
         check_same_bits(runs);
@@ -263,7 +263,7 @@ fn a_run_goes_on_with_another_number_of_replicas_and_stage() -> Result<(), Error
     for files in FILES {
         let root = tempfile::tempdir().expect("a folder for a while");
         let (_, folder) = into_folder(root.path());
-        let config = |zero| DataParallelConfig { files, ..divided(zero) };
+        let config = |zero| DataParallelConfig { files, ..sharded(zero) };
         leg(4, config(ZeroStage::Gradients), 1, &folder)?;
         leg(2, config(ZeroStage::Parameters), 2, &folder)?;
         let runs = leg(3, config(ZeroStage::Replicated), 3, &folder)?;
@@ -278,10 +278,10 @@ fn a_run_goes_on_with_another_number_of_replicas_and_stage() -> Result<(), Error
 #[test]
 fn a_checkpoint_of_several_files_is_there_when_its_index_is() -> Result<(), Error> {
     let root = tempfile::tempdir().expect("a folder for a while");
-    let config = DataParallelConfig { files: CheckpointFiles::OneAReplica, ..divided(ZeroStage::Parameters) };
+    let config = DataParallelConfig { files: CheckpointFiles::OneAReplica, ..sharded(ZeroStage::Parameters) };
     let setting = deep(two_epochs());
     let folders = run_threads(4, &config, |replica| {
-        let ready = setting.ready().divided(replica)?;
+        let ready = setting.ready().sharded(replica)?;
         let device = cpu(1);
         let trainer = ready.on_replica(&device, replica)?;
         // The other replicas have no folder.
@@ -321,24 +321,24 @@ fn what_cannot_be_divided_is_refused() {
         run_threads(2, &config, check).expect_err("refused").to_string()
     }
     let setting = Setting::default();
-    let whole = refusal(divided(ZeroStage::Gradients), |replica| {
+    let whole = refusal(sharded(ZeroStage::Gradients), |replica| {
         let ready = setting.ready();
         let device = cpu(1);
         ready.on_replica(&device, replica).map(|_| ())
     });
     assert_eq!(
         whole,
-        "divide: parameters that are not sharded, in ZeRO stage 2, expected the parameters that `DataParallel::divide` of this replica returned"
+        "shard: parameters that are not sharded, in ZeRO stage 2, expected the parameters that `DataParallel::shard` of this replica returned"
     );
-    let alone = refusal(divided(ZeroStage::Gradients), |replica| setting.ready().divided(replica)?.trainer(&cpu(1)).map(|_| ()));
+    let alone = refusal(sharded(ZeroStage::Gradients), |replica| setting.ready().sharded(replica)?.trainer(&cpu(1)).map(|_| ()));
     assert_eq!(
         alone,
         "bind: parameters that are sharded across replicas, expected parameters that are whole, or replicas (`with_replicas`) that have the rest"
     );
-    let before = refusal(divided(ZeroStage::Parameters), |replica| {
+    let before = refusal(sharded(ZeroStage::Parameters), |replica| {
         let ready = setting.ready();
         let sgd = Sgd::new(&ready.params);
-        let ready = ready.divided(replica)?;
+        let ready = ready.sharded(replica)?;
         let device = cpu(1);
         let Ready { model, params, train, valid, .. } = &ready;
         Trainer::new(&device)

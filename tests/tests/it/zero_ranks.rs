@@ -65,7 +65,7 @@ impl Case {
         let mut builder = ParametersBuilder::new();
         builder.add("matrix", &shape, Init::Constant(0.5));
         builder.add("bias", &[320], Init::Constant(0.0));
-        let params = replica.divide(builder.build(0))?;
+        let params = replica.shard(builder.build(0))?;
         let graph = Graph::training("step");
         let grads = Persistent::new("grads", DType::F32, 320);
         let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
@@ -89,7 +89,7 @@ impl Case {
         }
         replica.join(&step, &params)?;
         let held: Vec<f32> = device.read(params.values())?;
-        let is_sharded = params.division().is_some_and(|division| division.values == Placement::Sharded);
+        let is_sharded = params.sharding().is_some_and(|sharding| sharding.values == Placement::Sharded);
         if is_sharded { replica.whole(&params, &held) } else { Ok(held) }
     }
 }

@@ -7,9 +7,9 @@ use brisk_tensor::program::Slice;
 use brisk_tensor::{AllGather, Error, Graph, Persistent};
 
 use super::{ALIGN, Parameters};
-use crate::division::{DividedBucket, Division, Piece, Placement};
 use crate::newest::Newest;
 use crate::origin::Origin;
+use crate::sharding::{Piece, Placement, ShardedBucket, Sharding};
 
 impl Parameters {
     /// The same parameters, sharded across replicas: this replica keeps its own pieces between two steps. An optimizer made for
@@ -18,9 +18,9 @@ impl Parameters {
     ///
     /// # Errors
     /// [`Error::Shape`] if the buckets do not cover the elements, or a piece does not begin and end at a multiple of 64.
-    pub fn divided(self, division: Division, replicas: Arc<dyn AllGather>) -> Result<Self, Error> {
-        let n: usize = division.buckets.iter().map(|bucket| bucket.elements.len()).sum();
-        let fits = |bucket: &DividedBucket| {
+    pub fn sharded(self, sharding: Sharding, replicas: Arc<dyn AllGather>) -> Result<Self, Error> {
+        let n: usize = sharding.buckets.iter().map(|bucket| bucket.elements.len()).sum();
+        let fits = |bucket: &ShardedBucket| {
             let ends = [bucket.elements.start, bucket.elements.end, bucket.own.start, bucket.own.end];
             let is_within = bucket.elements.start <= bucket.own.start && bucket.own.end <= bucket.elements.end;
             is_within
@@ -28,18 +28,18 @@ impl Parameters {
                 && bucket.own.len() <= bucket.piece_len
                 && ends.iter().all(|end| end % ALIGN == 0)
         };
-        if n != self.len() || !division.buckets.iter().all(fits) {
+        if n != self.len() || !sharding.buckets.iter().all(fits) {
             let expected = format!("buckets of {} elements, cut at multiples of {ALIGN}", self.len());
-            return Err(Error::Shape { op: "divided", arg: "buckets", expected, found: vec![n] });
+            return Err(Error::Shape { op: "sharded", arg: "buckets", expected, found: vec![n] });
         }
-        let own_len = division.own_len().max(ALIGN);
+        let own_len = sharding.own_len().max(ALIGN);
         let kept = |kept, whole: &Persistent| match kept {
             Placement::Replicated => whole.clone(),
             Placement::Sharded if whole.is_required() => Persistent::required(whole.name(), DType::F32, own_len),
             Placement::Sharded => Persistent::new(whole.name(), DType::F32, own_len),
         };
-        let (values, grads) = (kept(division.values, &self.values), kept(division.gradients, &self.grads));
-        Ok(Self { values, grads, division: Some(division), replicas: Some(replicas), newest: Newest::default(), ..self })
+        let (values, grads) = (kept(sharding.values, &self.values), kept(sharding.gradients, &self.grads));
+        Ok(Self { values, grads, sharding: Some(sharding), replicas: Some(replicas), newest: Newest::default(), ..self })
     }
 
     /// How the replicas that these parameters are sharded across exchange values.
@@ -48,20 +48,20 @@ impl Parameters {
     }
 
     /// How they are sharded across replicas, if they are.
-    pub fn division(&self) -> Option<&Division> {
-        self.division.as_ref()
+    pub fn sharding(&self) -> Option<&Sharding> {
+        self.sharding.as_ref()
     }
 
     /// The elements that an optimizer updates, with one kernel for each piece: all elements, or the replica's own.
     pub fn pieces(&self) -> Vec<Piece> {
         let all = 0..self.len();
         let whole = || vec![Piece { values: all.clone(), grads: all.clone(), state: all.clone(), elements: vec![all.clone()] }];
-        self.division.as_ref().map_or_else(whole, Division::pieces)
+        self.sharding.as_ref().map_or_else(whole, Sharding::pieces)
     }
 
     /// Elements of an optimizer's state buffer: as many as it updates, and at least 64.
     pub fn state_len(&self) -> usize {
-        self.division.as_ref().map_or(self.len(), |division| division.own_len().max(ALIGN))
+        self.sharding.as_ref().map_or(self.len(), |sharding| sharding.own_len().max(ALIGN))
     }
 
     /// The part of an optimizer's state that this replica keeps, given all of it in the flat layout.
@@ -69,8 +69,8 @@ impl Parameters {
     /// # Panics
     /// If there are fewer elements than parameters have.
     pub fn state_of(&self, flat: &[f32]) -> Vec<f32> {
-        let Some(division) = &self.division else { return flat.to_vec() };
-        let mut own: Vec<f32> = division.buckets.iter().flat_map(|bucket| &flat[bucket.own.clone()]).copied().collect();
+        let Some(sharding) = &self.sharding else { return flat.to_vec() };
+        let mut own: Vec<f32> = sharding.buckets.iter().flat_map(|bucket| &flat[bucket.own.clone()]).copied().collect();
         own.resize(self.state_len(), 0.0);
         own
     }
@@ -80,15 +80,15 @@ impl Parameters {
     /// # Panics
     /// If there are fewer elements than parameters have.
     pub fn values_of(&self, flat: &[f32]) -> Vec<f32> {
-        match &self.division {
-            Some(Division { values: Placement::Sharded, .. }) => self.state_of(flat),
+        match &self.sharding {
+            Some(Sharding { values: Placement::Sharded, .. }) => self.state_of(flat),
             _ => flat.to_vec(),
         }
     }
 
     /// Returns an error for operations that need all parameters, if these are sharded.
     pub(crate) fn check_whole(&self, op: &'static str) -> Result<(), Error> {
-        if self.division.is_none() {
+        if self.sharding.is_none() {
             return Ok(());
         }
         let found = "parameters that are sharded across replicas".to_owned();
@@ -105,7 +105,7 @@ impl Parameters {
         Err(Error::Shape { op, arg: "state", expected, found: vec![state.len()] })
     }
 
-    /// An optimizer's state buffer in a graph. For parameters that are [undivided](Self::undivided), a whole buffer takes the
+    /// An optimizer's state buffer in a graph. For parameters that are [unsharded](Self::unsharded), a whole buffer takes the
     /// place of a shard.
     pub fn state_in(&self, graph: &Graph, state: &Persistent) -> Slice {
         if state.len() == self.state_len() {
@@ -117,10 +117,10 @@ impl Parameters {
     /// The same parameters, not sharded, with separate memory for values and gradients, such as to record what a step computes on
     /// any number of replicas. Optimizers for the shards can be recorded, too, if they bind their state by
     /// [`state_in`](Self::state_in).
-    pub fn undivided(&self) -> Self {
+    pub fn unsharded(&self) -> Self {
         let values = Persistent::required(self.values.name(), DType::F32, self.len);
         let grads = Persistent::new(self.grads.name(), DType::F32, self.len);
-        let sharded_state_len = self.division.as_ref().map(|_| self.state_len()).or(self.sharded_state_len);
-        Self { values, grads, division: None, replicas: None, sharded_state_len, newest: Newest::default(), ..self.clone() }
+        let sharded_state_len = self.sharding.as_ref().map(|_| self.state_len()).or(self.sharded_state_len);
+        Self { values, grads, sharding: None, replicas: None, sharded_state_len, newest: Newest::default(), ..self.clone() }
     }
 }

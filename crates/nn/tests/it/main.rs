@@ -3,7 +3,6 @@
 mod accumulate;
 mod averages_and_clipping;
 mod batch_ensemble;
-mod division;
 mod fused;
 mod grad_scaler;
 mod gradients_of_a_step;
@@ -21,4 +20,5 @@ mod periodic;
 mod planned;
 mod real_mlp;
 mod rules;
+mod sharding;
 mod tab_m;

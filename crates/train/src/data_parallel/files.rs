@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use brisk_atomic_file::read_regular_file;
-use brisk_nn::{DividedBucket, Division, Parameters, Placement};
+use brisk_nn::{Parameters, Placement, ShardedBucket, Sharding};
 use brisk_replicate::Wire;
 use bytemuck::cast_slice;
 use serde::{Deserialize, Serialize};
@@ -46,18 +46,18 @@ impl DataParallel {
     /// # Errors
     /// [`Error::Replica`].
     pub fn whole(&self, params: &Parameters, held: &[f32]) -> Result<Vec<f32>, Error> {
-        self.assembled(params, params.division(), held)
+        self.assembled(params, params.sharding(), held)
     }
 
     /// All values of the parameters, given those that this replica keeps.
     pub(crate) fn whole_values(&self, params: &Parameters, held: &[f32]) -> Result<Vec<f32>, Error> {
-        self.assembled(params, params.division().filter(|division| division.values == Placement::Sharded), held)
+        self.assembled(params, params.sharding().filter(|sharding| sharding.values == Placement::Sharded), held)
     }
 
-    fn assembled(&self, params: &Parameters, division: Option<&Division>, held: &[f32]) -> Result<Vec<f32>, Error> {
-        let Some(division) = division else { return Ok(held.to_vec()) };
+    fn assembled(&self, params: &Parameters, sharding: Option<&Sharding>, held: &[f32]) -> Result<Vec<f32>, Error> {
+        let Some(sharding) = sharding else { return Ok(held.to_vec()) };
         let mut whole = vec![0.0; params.len()];
-        for bucket in self.assembled_buckets(division, held) {
+        for bucket in self.assembled_buckets(sharding, held) {
             let (elements, values) = bucket?;
             whole[elements].copy_from_slice(&values);
         }
@@ -67,10 +67,10 @@ impl DataParallel {
     /// The elements and the values of each bucket of which every replica keeps its own piece, on every replica.
     pub(crate) fn assembled_buckets(
         &self,
-        division: &Division,
+        sharding: &Sharding,
         held: &[f32],
     ) -> impl Iterator<Item = Result<(Range<usize>, Vec<f32>), Error>> {
-        division.own().map(|(DividedBucket { elements, piece_len, .. }, own)| {
+        sharding.own().map(|(ShardedBucket { elements, piece_len, .. }, own)| {
             let mut piece = held[own].to_vec();
             piece.resize(*piece_len, 0.0);
             let mut values = self.all_gather(piece)?;
@@ -81,7 +81,7 @@ impl DataParallel {
 
     /// The path that replica 0 writes to, on every replica that takes part in writing.
     pub(crate) fn path_for_all(&self, path: Option<PathBuf>, params: &Parameters) -> Result<Option<PathBuf>, Error> {
-        if params.division().is_none() && self.config.files == CheckpointFiles::One && self.config.wire == Wire::F32 {
+        if params.sharding().is_none() && self.config.files == CheckpointFiles::One && self.config.wire == Wire::F32 {
             return Ok(path);
         }
         let path = path.map(|path| utf8(&path).map(str::to_owned)).transpose()?;

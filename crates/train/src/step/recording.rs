@@ -166,7 +166,7 @@ impl<'r> Recording<'r> {
             graph.push(kernel, &[weight.slice(), graph.buffer(&sum), graph.buffer(&inputs.state)]);
         }
         // Gradients are accumulated where they are kept: all of them before the reduction, or a replica's own after it.
-        let keeps_own = params.division().is_some_and(|division| division.gradients == Placement::Sharded);
+        let keeps_own = params.sharding().is_some_and(|sharding| sharding.gradients == Placement::Sharded);
         let [before, after] = [!keeps_own, keeps_own].map(|is_here| accumulate.as_ref().filter(|_| is_here));
         if let Some(accumulate) = before {
             accumulate.record(graph, params, &inputs.state);

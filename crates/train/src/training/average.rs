@@ -34,7 +34,7 @@ impl Average {
         let refused = |found: &str, expected: &'static str| Error::setting("ema", found.to_owned(), expected);
         let graph = Graph::inference("average");
         match (ema, optimizer.record_averaged(&graph, params)) {
-            (Some(_), _) if params.division().is_some() => Err(refused(
+            (Some(_), _) if params.sharding().is_some() => Err(refused(
                 "parameters that are sharded across replicas",
                 "whole parameters: no ema, or `ZeroStage::Replicated`",
             )),

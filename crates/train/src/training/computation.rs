@@ -52,7 +52,7 @@ impl Computation {
         batch_rows: usize,
     ) -> Result<Vec<Self>, Error> {
         let Trainable { module, params, optimizer } = *trainable;
-        let params_of_all = params.undivided();
+        let params_of_all = params.unsharded();
         let scale = Standardisation::none(layout.n_cols);
         let plain = Feed::recorded_only(layout, batch_rows);
         let augmented = augment.map_or_else(|| plain.clone(), |augment| plain.clone().augmented(augment.clone()));
@@ -178,7 +178,7 @@ impl Optimizer for NoStep<'_> {
         true
     }
 
-    fn divides(&self) -> bool {
+    fn can_shard(&self) -> bool {
         true
     }
 

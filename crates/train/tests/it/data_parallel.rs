@@ -27,7 +27,7 @@ impl Toy {
         let mut builder = ParametersBuilder::new();
         builder.add("p", &[1], Init::Constant(100.0 * replica.rank() as f32));
         builder.add_buffer("b", &[2], replica.rank() as f32);
-        let params = replica.divide(builder.build(0))?;
+        let params = replica.shard(builder.build(0))?;
         let graph = Graph::training("toy");
         let grad = Persistent::new("grad", DType::F32, 1);
         let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
@@ -104,7 +104,7 @@ fn joined(config: DataParallelConfig) -> Result<Vec<f32>, Error> {
             replica.join(&toy.step, &toy.params)?;
         }
         let held: Vec<f32> = toy.device.read(toy.params.values())?;
-        let is_sharded = toy.params.division().is_some_and(|division| division.values == Placement::Sharded);
+        let is_sharded = toy.params.sharding().is_some_and(|sharding| sharding.values == Placement::Sharded);
         Ok(if is_sharded { replica.whole(&toy.params, &held)?[0] } else { held[0] })
     })
 }

@@ -5,7 +5,7 @@ use brisk_tensor::program::Slice;
 use brisk_tensor::{Graph, Mode};
 
 /// How flat parameters are sharded across replicas, from the view of one replica: see
-/// [`Parameters::divided`](crate::Parameters::divided).
+/// [`Parameters::sharded`](crate::Parameters::sharded).
 ///
 /// The elements are divided into buckets, which are sent as a whole, and each bucket into a piece for every replica. A replica
 /// updates only its own pieces, and keeps the optimizer's state for these only, concatenated in the order of the buckets.
@@ -13,9 +13,9 @@ use brisk_tensor::{Graph, Mode};
 /// # Reference
 /// Rajbhandari et al. 2020, *ZeRO*, arXiv:1910.02054.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Division {
+pub struct Sharding {
     /// All elements, each in one bucket.
-    pub buckets: Vec<DividedBucket>,
+    pub buckets: Vec<ShardedBucket>,
     /// Which gradients are kept.
     pub gradients: Placement,
     /// Which values are kept.
@@ -24,7 +24,7 @@ pub struct Division {
 
 /// Elements that are sent together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DividedBucket {
+pub struct ShardedBucket {
     /// Where they are in the flat layout.
     pub elements: Range<usize>,
     /// The elements of these that belong to this replica; empty if there are too few elements for all replicas.
@@ -64,9 +64,9 @@ pub struct BoundBucket {
     pub grads: Option<Slice>,
 }
 
-impl Division {
+impl Sharding {
     /// Each bucket's own elements, and their offset among all elements of this replica.
-    pub fn own(&self) -> impl Iterator<Item = (&DividedBucket, Range<usize>)> {
+    pub fn own(&self) -> impl Iterator<Item = (&ShardedBucket, Range<usize>)> {
         self.buckets.iter().scan(0, |end, bucket| {
             let start = *end;
             *end += bucket.own.len();
@@ -81,7 +81,7 @@ impl Division {
 
     /// Transients for the parts that are not kept.
     pub(crate) fn bind(&self, graph: &Graph) -> Vec<BoundBucket> {
-        let bind = |bucket: &DividedBucket| {
+        let bind = |bucket: &ShardedBucket| {
             let transient = |name| graph.with_program(|program| program.transient(name, DType::F32, bucket.elements.len()));
             let values = (self.values == Placement::Sharded).then(|| transient("gathered parameters"));
             let wants_grads = self.gradients == Placement::Sharded && graph.mode() == Mode::Training;
@@ -91,7 +91,7 @@ impl Division {
     }
 
     /// Each bucket with this replica's piece of it, which may be empty.
-    pub(crate) fn pieces_of_buckets(&self) -> impl Iterator<Item = (&DividedBucket, Piece)> {
+    pub(crate) fn pieces_of_buckets(&self) -> impl Iterator<Item = (&ShardedBucket, Piece)> {
         self.own().map(|(bucket, state)| {
             let own = &bucket.own;
             let kept = |kept| if kept == Placement::Replicated { own.clone() } else { state.clone() };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{AllGather, DType, Graph, Persistent};
 use brisk_nn::{
-    Adam, DividedBucket, Division, Ema, Error, Init, Optimizer, ParameterGroup, Parameters, ParametersBuilder, Placement, Sgd,
+    Adam, Ema, Error, Init, Optimizer, ParameterGroup, Parameters, ParametersBuilder, Placement, Sgd, ShardedBucket, Sharding,
     StepInputs,
 };
 
@@ -33,9 +33,9 @@ fn parameters() -> Parameters {
 }
 
 /// One bucket per parameter, the last parameter first; the middle of each bucket belongs to this replica.
-fn division(values: Placement, gradients: Placement) -> Division {
-    let bucket = |elements, own| DividedBucket { elements, own, piece_len: 128 };
-    Division { buckets: vec![bucket(256..384, 320..384), bucket(0..256, 64..192)], gradients, values }
+fn sharding(values: Placement, gradients: Placement) -> Sharding {
+    let bucket = |elements, own| ShardedBucket { elements, own, piece_len: 128 };
+    Sharding { buckets: vec![bucket(256..384, 320..384), bucket(0..256, 64..192)], gradients, values }
 }
 
 /// All values after a step by this replica, whose gradients are 1.
@@ -62,7 +62,7 @@ fn an_optimizer_steps_what_is_own_wherever_it_lies() -> Result<(), Error> {
         (Placement::Replicated, Placement::Sharded),
         (Placement::Sharded, Placement::Sharded),
     ] {
-        let params = parameters().divided(division(values, gradients), Arc::new(Unused))?;
+        let params = parameters().sharded(sharding(values, gradients), Arc::new(Unused))?;
         let sgd = Sgd::new(&params);
         assert_eq!(sgd.state()[0].1.len(), 192, "state of this replica's elements only");
         let expected = params.values_of(&stepped);
@@ -74,19 +74,19 @@ fn an_optimizer_steps_what_is_own_wherever_it_lies() -> Result<(), Error> {
 
 #[test]
 fn what_is_own_lies_in_the_order_of_buckets() -> Result<(), Error> {
-    let params = parameters().divided(division(Placement::Sharded, Placement::Sharded), Arc::new(Unused))?;
+    let params = parameters().sharded(sharding(Placement::Sharded, Placement::Sharded), Arc::new(Unused))?;
     let flat: Vec<f32> = (0..384).map(|i| i as f32).collect();
     let own: Vec<f32> = (320..384).chain(64..192).map(|i| i as f32).collect();
     assert_eq!((params.state_of(&flat), params.values_of(&flat)), (own.clone(), own));
     assert_eq!((params.len(), params.state_len(), params.values().len(), params.grads().len()), (384, 192, 192, 192));
-    assert_eq!(parameters().values_of(&flat), flat, "all, where nothing is divided");
+    assert_eq!(parameters().values_of(&flat), flat, "all, where nothing is sharded");
     Ok(())
 }
 
 #[test]
 fn groups_are_those_of_the_elements() -> Result<(), Error> {
     for (values, gradients) in [(Placement::Replicated, Placement::Replicated), (Placement::Sharded, Placement::Sharded)] {
-        let params = parameters().divided(division(values, gradients), Arc::new(Unused))?;
+        let params = parameters().sharded(sharding(values, gradients), Arc::new(Unused))?;
         let fast = ParameterGroup::new([params.id_of("p100").expect("it is there")]).lr_factor(4.0);
         let adam = Sgd::new(&params).groups(&params, &[fast])?;
         let start = parameters().initial().to_vec();
@@ -99,10 +99,10 @@ fn groups_are_those_of_the_elements() -> Result<(), Error> {
 /// With fewer elements than replicas, one replica has none: it updates nothing.
 #[test]
 fn a_replica_may_have_nothing() -> Result<(), Error> {
-    let bucket = |elements, own| DividedBucket { elements, own, piece_len: 128 };
+    let bucket = |elements, own| ShardedBucket { elements, own, piece_len: 128 };
     for kept in [Placement::Replicated, Placement::Sharded] {
         let buckets = vec![bucket(256..384, 384..384), bucket(0..256, 256..256)];
-        let params = parameters().divided(Division { buckets, gradients: kept, values: kept }, Arc::new(Unused))?;
+        let params = parameters().sharded(Sharding { buckets, gradients: kept, values: kept }, Arc::new(Unused))?;
         assert!(params.pieces().is_empty());
         let adam = Adam::new(&params);
         let graph = Graph::inference("step");
@@ -115,15 +115,15 @@ fn a_replica_may_have_nothing() -> Result<(), Error> {
 
 #[test]
 fn what_does_not_fit_is_refused() -> Result<(), Error> {
-    let bucket = |elements, own| DividedBucket { elements, own, piece_len: 128 };
-    let whole = |buckets| Division { buckets, gradients: Placement::Sharded, values: Placement::Sharded };
+    let bucket = |elements, own| ShardedBucket { elements, own, piece_len: 128 };
+    let whole = |buckets| Sharding { buckets, gradients: Placement::Sharded, values: Placement::Sharded };
     for buckets in [vec![], vec![bucket(0..256, 0..64)], vec![bucket(0..384, 0..100)], vec![bucket(0..384, 320..448)]] {
-        let error = parameters().divided(whole(buckets), Arc::new(Unused)).expect_err("it does not fit").to_string();
+        let error = parameters().sharded(whole(buckets), Arc::new(Unused)).expect_err("it does not fit").to_string();
         assert!(error.contains("buckets of 384 elements, cut at multiples of 64"), "{error}");
     }
     let params = parameters();
     let adam = Adam::new(&params);
-    let params = params.divided(division(Placement::Sharded, Placement::Sharded), Arc::new(Unused))?;
+    let params = params.sharded(sharding(Placement::Sharded, Placement::Sharded), Arc::new(Unused))?;
     let error = after_a_step(&params, &adam).expect_err("its state is whole").to_string();
     assert!(error.contains("make the optimizer for these parameters, after they are sharded"), "{error}");
     let graph = Graph::inference("ema");

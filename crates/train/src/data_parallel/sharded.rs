@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use brisk_nn::tensor::program::{Program, Slice};
 use brisk_nn::tensor::{DType, Graph, Persistent, Tensor};
-use brisk_nn::{Bound, DividedBucket, Division, GradScaler, Optimizer, Parameters, Placement};
+use brisk_nn::{Bound, GradScaler, Optimizer, Parameters, Placement, ShardedBucket, Sharding};
 use brisk_replicate::{CommThread, ReduceOp, ZeroStage, buckets};
 
 use super::agreement::{AgreeOnSkip, NormOfAll};
@@ -26,11 +26,11 @@ impl DataParallel {
     ///
     /// # Errors
     /// [`Error::Replica`] if replicas have different parameters.
-    pub fn divide(&self, mut params: Parameters) -> Result<Parameters, Error> {
+    pub fn shard(&self, mut params: Parameters) -> Result<Parameters, Error> {
         let Some(communication) = &self.communication else { return Ok(params) };
         // Replicas of another stage make other calls from here on.
         self.agree(by_name(&self.config)?)?;
-        let Some(division) = self.division(&params) else { return Ok(params) };
+        let Some(sharding) = self.sharding(&params) else { return Ok(params) };
         let entries = params.entries().iter().map(|entry| (entry.name.clone(), format!("{:?} f32", entry.shape)));
         self.agree(entries.collect())?;
         // Replicas with the same seed draw the same values, so they need not be sent.
@@ -41,20 +41,20 @@ impl DataParallel {
                 params.set_initial(id, &initial)?;
             }
         }
-        Ok(params.divided(division, Arc::new(OnThread(communication.clone())))?)
+        Ok(params.sharded(sharding, Arc::new(OnThread(communication.clone())))?)
     }
 
     /// How parameters are sharded here; `None` if each replica keeps all.
-    fn division(&self, params: &Parameters) -> Option<Division> {
+    fn sharding(&self, params: &Parameters) -> Option<Sharding> {
         let stage = self.config.zero;
         let kept = |since| if stage >= since { Placement::Sharded } else { Placement::Replicated };
         (stage != ZeroStage::Replicated).then(|| {
             let cut = self.cut_whole(params).into_iter();
             let bucket = |elements: Range<usize>| {
                 let piece_len = self.piece_len(&elements);
-                DividedBucket { own: self.piece(&elements, self.rank()), elements, piece_len }
+                ShardedBucket { own: self.piece(&elements, self.rank()), elements, piece_len }
             };
-            Division {
+            Sharding {
                 buckets: cut.map(bucket).collect(),
                 gradients: kept(ZeroStage::Gradients),
                 values: kept(ZeroStage::Parameters),
@@ -87,7 +87,7 @@ impl DataParallel {
 
     /// Checks that the rest of sharded parameters is on other replicas.
     pub(crate) fn check_shards(&self, params: &Parameters) -> Result<(), Error> {
-        if params.division().is_none() || !self.is_single() {
+        if params.sharding().is_none() || !self.is_single() {
             return Ok(());
         }
         let found = "parameters that are sharded across replicas";
@@ -96,17 +96,17 @@ impl DataParallel {
 
     /// Checks that parameters and optimizer are for the configured stage.
     pub(super) fn check_division(&self, params: &Parameters, optimizer: &dyn Optimizer) -> Result<(), Error> {
-        let refused = |found: String, expected| Err(Error::refused("divide", found, expected));
-        if params.division() != self.division(params).as_ref() {
+        let refused = |found: String, expected| Err(Error::refused("shard", found, expected));
+        if params.sharding() != self.sharding(params).as_ref() {
             let stage = self.config.zero as usize;
-            let found = match params.division() {
+            let found = match params.sharding() {
                 None => format!("parameters that are not sharded, in ZeRO stage {stage}"),
                 Some(_) => format!("parameters that are not sharded for ZeRO stage {stage}"),
             };
-            return refused(found, "the parameters that `DataParallel::divide` of this replica returned");
+            return refused(found, "the parameters that `DataParallel::shard` of this replica returned");
         }
-        if params.division().is_some() && !optimizer.divides() {
-            let found = "an optimizer that cannot be sharded (`Optimizer::divides`)".to_owned();
+        if params.sharding().is_some() && !optimizer.can_shard() {
+            let found = "an optimizer that cannot be sharded (`Optimizer::can_shard`)".to_owned();
             return refused(found, "SGD, Adam, AdamW or Muon if state is sharded; or ZeRO stage 0");
         }
         Ok(())
@@ -117,12 +117,12 @@ impl DataParallel {
         &self,
         communication: &Arc<CommThread>,
         program: &mut Program,
-        (params, division): (&Parameters, &Division),
+        (params, sharding): (&Parameters, &Sharding),
         bound: &Bound,
         reduce: ReduceOp,
     ) -> Vec<(Slice, Arrival)> {
         let grads = program.persistent(params.grads());
-        let buckets = division.own().zip(bound.buckets()).map(|((DividedBucket { elements, own, piece_len }, state), bound)| {
+        let buckets = sharding.own().zip(bound.buckets()).map(|((ShardedBucket { elements, own, piece_len }, state), bound)| {
             let bucket = bound.grads.unwrap_or_else(|| grads.slice(elements.clone()));
             let ranges = params.entries().iter().map(|entry| &entry.range);
             let ranges = ranges.filter(|range| elements.start <= range.start && range.end <= elements.end);
@@ -139,7 +139,7 @@ impl DataParallel {
                 stop: None,
                 in_flight: InFlight::default(),
             });
-            let (within, start) = match division.gradients {
+            let (within, start) = match sharding.gradients {
                 Placement::Replicated => (elements.clone(), own.start),
                 Placement::Sharded => (state.clone(), state.start),
             };
@@ -155,7 +155,7 @@ impl DataParallel {
     /// [`Program`](brisk_nn::Error::Program) if `state` is not that of a run.
     #[track_caller]
     pub fn agree_on_skip(&self, graph: &Graph, params: &Parameters, scaler: &GradScaler, state: &Persistent) {
-        let (Some(_), Some(communication), true) = (params.division(), &self.communication, scaler.config().enabled) else {
+        let (Some(_), Some(communication), true) = (params.sharding(), &self.communication, scaler.config().enabled) else {
             return;
         };
         graph.record(|program| {
@@ -169,7 +169,7 @@ impl DataParallel {
     #[track_caller]
     pub fn grad_norm(&self, graph: &Graph, params: &Parameters) -> Tensor {
         let norm = params.grad_norm(graph);
-        if let (Some(_), Some(communication)) = (params.division(), &self.communication) {
+        if let (Some(_), Some(communication)) = (params.sharding(), &self.communication) {
             let step = Arc::new(NormOfAll(communication.clone()));
             graph.record(|program| program.push_host(step, &[norm.slice()]));
         }
@@ -183,13 +183,13 @@ impl DataParallel {
     /// [`Program`](brisk_nn::Error::Program) if `state` is not that of a run.
     #[track_caller]
     pub fn gather_stepped(&self, graph: &Graph, params: &Parameters, state: Option<&Persistent>) {
-        let division = params.division().filter(|division| division.values == Placement::Replicated);
-        let (Some(division), Some(communication)) = (division, &self.communication) else { return };
+        let sharding = params.sharding().filter(|sharding| sharding.values == Placement::Replicated);
+        let (Some(sharding), Some(communication)) = (sharding, &self.communication) else { return };
         graph.record(|program| {
             let values = program.persistent(params.values());
             let state = state.map(|state| program.persistent(state));
             let at = program.n_kernels();
-            let wanted = division.buckets.iter().map(|bucket| Wanted {
+            let wanted = sharding.buckets.iter().map(|bucket| Wanted {
                 at,
                 gather: self.gather(communication, bucket),
                 own: values.slice(bucket.own.clone()),
@@ -208,28 +208,28 @@ impl DataParallel {
     ///
     #[track_caller]
     pub fn gather_parameters(&self, graph: &Graph, params: &Parameters, bound: &Bound) {
-        let division = params.division().filter(|division| division.values == Placement::Sharded);
-        let (Some(division), Some(communication)) = (division, &self.communication) else { return };
+        let sharding = params.sharding().filter(|sharding| sharding.values == Placement::Sharded);
+        let (Some(sharding), Some(communication)) = (sharding, &self.communication) else { return };
         graph.record(|program| {
             let values = program.persistent(params.values());
             let slices: Vec<Slice> = bound.buckets().iter().filter_map(|bucket| bucket.values).collect();
             let readers: Vec<Vec<usize>> = slices.iter().map(|&slice| program.readers(slice)).collect();
-            let own: Vec<_> = division.own().collect();
+            let own: Vec<_> = sharding.own().collect();
             let mut to = vec![None; slices.len()];
             let mut wanted = Vec::new();
             for (at, bucket) in arrivals(&readers) {
                 // An earlier copy is for earlier kernels.
                 let slice = to[bucket].map_or(slices[bucket], |before| program.renewed(before, at));
                 to[bucket] = Some(slice);
-                let (divided, state) = &own[bucket];
-                let (gather, own) = (self.gather(communication, divided), values.slice(state.clone()));
+                let (sharded, state) = &own[bucket];
+                let (gather, own) = (self.gather(communication, sharded), values.slice(state.clone()));
                 wanted.push(Wanted { at, gather, own, to: slice });
             }
             record(program, wanted, None)
         });
     }
 
-    fn gather(&self, communication: &Arc<CommThread>, DividedBucket { elements, own, piece_len }: &DividedBucket) -> Exchange {
+    fn gather(&self, communication: &Arc<CommThread>, ShardedBucket { elements, own, piece_len }: &ShardedBucket) -> Exchange {
         Exchange {
             links: self.links(communication),
             operation: Operation::AllGather,
