@@ -11,6 +11,7 @@ use brisk_tensor::{AllGather, Error, Graph, Persistent};
 use serde::{Deserialize, Serialize};
 
 use crate::adam::{Adam, AdamConfig};
+use crate::combined_optimizer::CombinedOptimizer;
 use crate::gather_matrices::GatherMatrices;
 use crate::newton_schulz::NewtonSchulz;
 use crate::optimizer::Optimizer;
@@ -20,7 +21,6 @@ use crate::parameters::{ParameterId, Parameters};
 use crate::sgd::Momentum;
 use crate::sharding::{Piece, ShardedBucket};
 use crate::step_inputs::StepInputs;
-use crate::together::CombinedOptimizer;
 
 /// Muon: momentum whose update is orthogonalised, matrix by matrix, so that it has the same size in all directions. For the
 /// matrices of hidden layers and the filters of convolutions; combine it with another optimizer for biases, normalisations,

@@ -12,12 +12,12 @@ use brisk_tensor::{AllGather, Error, Graph, Persistent};
 use crate::buffer::{Buffer, BufferId};
 use crate::embedding::CategoricalColumn;
 use crate::entry::{Entry, MAX_LEN, len_of};
+use crate::feature_scale::{FeatureScale, TrainedOn};
 use crate::init::Init;
 use crate::initial::Initial;
 use crate::newest::Newest;
 use crate::origin::{Id, Model, Origin};
 use crate::sharding::{Placement, Sharding};
-use crate::trained_on::{FeatureScale, TrainedOn};
 
 /// All parameters of a model in one flat buffer, and their gradients in another of the same layout.
 ///

@@ -34,7 +34,7 @@ impl TrainedOn {
         self.with(|values| values.newest = values.initial.clone());
     }
 
-    /// The same for parameters with separate memory.
+    /// A copy for parameters with separate memory.
     pub(crate) fn detached(&self) -> Self {
         Self(Arc::new(Mutex::new(self.with(|values| values.clone()))))
     }
