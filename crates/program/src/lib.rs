@@ -36,6 +36,6 @@ pub use record::persistent::Persistent;
 pub use record::program::{Program, Slice};
 pub use record::upload::Upload;
 pub use rewrite::Rewrite;
-pub use rewrite::recompute::Segment;
+pub use rewrite::recompute::RecomputedSegment;
 
 pub use brisk_kernels as kernels;

@@ -29,7 +29,7 @@ use crate::record::program::{Program, Slice, StepArg};
 /// # Ok::<(), brisk_program::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Segment {
+pub struct RecomputedSegment {
     kernels: Range<usize>,
     /// The buffers of kernels that were recorded after it when it was created: they are kept anyway.
     kept: HashSet<usize>,
@@ -43,12 +43,12 @@ impl Program {
     /// # Panics
     /// If `kernels` is out of range.
     #[track_caller]
-    pub fn segment(&self, kernels: Range<usize>) -> Segment {
+    pub fn segment(&self, kernels: Range<usize>) -> RecomputedSegment {
         let n_kernels = self.n_kernels();
         assert!(kernels.start <= kernels.end && kernels.end <= n_kernels, "kernels {kernels:?} of {n_kernels}");
         let behind = self.steps[kernels.end..].iter().flat_map(|step| &step.args);
         let kept = behind.map(|arg| arg.buffer).collect();
-        Segment { kernels, kept, copies: HashMap::new() }
+        RecomputedSegment { kernels, kept, copies: HashMap::new() }
     }
 
     /// A slice with the values of `slice`, computed again by recording the necessary kernels of `segment`, each at most once;
@@ -56,11 +56,11 @@ impl Program {
     ///
     /// Results of kernels that cannot run twice are kept too: those that write to a persistent buffer, write in place, or read a
     /// buffer that has been written to since.
-    pub fn recomputed(&mut self, segment: &mut Segment, slice: Slice) -> Slice {
+    pub fn recomputed(&mut self, segment: &mut RecomputedSegment, slice: Slice) -> Slice {
         slice.of_buffer(self.buffer_again(segment, slice.buffer))
     }
 
-    fn buffer_again(&mut self, segment: &mut Segment, buffer: usize) -> usize {
+    fn buffer_again(&mut self, segment: &mut RecomputedSegment, buffer: usize) -> usize {
         if let Some(&copy) = segment.copies.get(&buffer) {
             return copy;
         }
@@ -81,7 +81,7 @@ impl Program {
     }
 
     /// The kernel of the segment that computes the contents of the buffer, if it can run again.
-    fn maker(&self, segment: &Segment, buffer: usize) -> Option<usize> {
+    fn maker(&self, segment: &RecomputedSegment, buffer: usize) -> Option<usize> {
         if segment.kept.contains(&buffer) {
             return None;
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use brisk_kernels::expr::Expr;
 use brisk_kernels::{Activation, DType, Epilogue, Kernel, Map, MapInPlace};
-use brisk_program::{HostStep, Program, Segment, Slice};
+use brisk_program::{HostStep, Program, RecomputedSegment, Slice};
 
 use crate::error::Error;
 use crate::graph::Inner;
@@ -26,7 +26,7 @@ pub struct Backward<'a> {
     program: &'a mut Program,
     nodes: &'a [Node],
     grads: Vec<Gradient>,
-    segments: Vec<Segment>,
+    segments: Vec<RecomputedSegment>,
     accumulates: bool,
     watch: Option<&'a mut Watch>,
     /// The tensor whose operation is being recorded.
