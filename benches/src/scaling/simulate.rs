@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use brisk_replicate::{Algorithm, Link, Step, ZeroStage};
+use brisk_replicate::{Algorithm, Link, StepCost, ZeroStage};
 use brisk_train::DataParallel;
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ pub(super) fn run(options: &Options, links: Vec<(String, Link)>) -> Result<Vec<V
 }
 
 /// A step on one device: the minimum of each pass.
-fn measured(options: &Options, network: &Network) -> Result<Step> {
+fn measured(options: &Options, network: &Network) -> Result<StepCost> {
     let device = &options.device;
     let passes =
         [UpTo::Forward, UpTo::Backward, UpTo::Update(DataParallel::single())].map(|up_to| network.record(device, &up_to));
@@ -82,7 +82,12 @@ fn measured(options: &Options, network: &Network) -> Result<Step> {
 }
 
 /// The duration of each pass, from the times up to the end of each pass.
-pub(super) fn step([forward, backward, update]: [f64; 3], bucket_bytes: Vec<usize>) -> Step {
+pub(super) fn step([forward, backward, update]: [f64; 3], bucket_bytes: Vec<usize>) -> StepCost {
     let between = |from: f64, to: f64| Duration::from_secs_f64((to - from).max(0.0));
-    Step { forward: between(0.0, forward), backward: between(forward, backward), update: between(backward, update), bucket_bytes }
+    StepCost {
+        forward: between(0.0, forward),
+        backward: between(forward, backward),
+        update: between(backward, update),
+        bucket_bytes,
+    }
 }

@@ -24,7 +24,7 @@ pub enum Algorithm {
 
 /// A step of training on one rank, as measured.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Step {
+pub struct StepCost {
     /// From the batch to the end of the forward pass.
     pub forward: Duration,
     /// The backward pass. Its time is distributed over the buckets in proportion to their bytes: a bucket's gradients are ready
@@ -86,7 +86,7 @@ fn others(n_ranks: usize) -> f64 {
     (n_ranks - 1) as f64 / n_ranks as f64
 }
 
-impl Step {
+impl StepCost {
     /// The time of the step on a single rank.
     pub fn alone(&self) -> Duration {
         self.forward + self.backward + self.update
@@ -145,10 +145,10 @@ impl Step {
     /// # Examples
     /// ```
     /// use std::time::Duration;
-    /// use brisk_replicate::{Algorithm, Link, Step, ZeroStage};
+    /// use brisk_replicate::{Algorithm, Link, StepCost, ZeroStage};
     ///
     /// let ms = Duration::from_millis;
-    /// let step = Step { forward: ms(10), backward: ms(20), update: ms(1), bucket_bytes: vec![4 << 20; 10] };
+    /// let step = StepCost { forward: ms(10), backward: ms(20), update: ms(1), bucket_bytes: vec![4 << 20; 10] };
     /// let ethernet = Link { latency: Duration::from_micros(50), bytes_per_s: 1.25e9 };
     /// let efficiency = step.efficiency(64, ZeroStage::Replicated, ethernet, Algorithm::Tree);
     /// assert!((0.3..0.5).contains(&efficiency), "{efficiency}: 42 MB take some 66 ms");

@@ -29,7 +29,7 @@ pub use agree::agree;
 pub use buckets::{Bucket, BucketSizes, buckets};
 pub use collective::{Collective, CollectiveExt, DynSlice, DynSliceMut};
 pub use compress::{Compressed, Wire};
-pub use cost::{Algorithm, Link, Step};
+pub use cost::{Algorithm, Link, StepCost};
 pub use element::{Element, ElementType};
 pub use error::Error;
 #[cfg(feature = "mpi")]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brisk_replicate::{Algorithm, Link, ReadBound, Step, TableReading, ZeroStage};
+use brisk_replicate::{Algorithm, Link, ReadBound, StepCost, TableReading, ZeroStage};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -10,7 +10,7 @@ const MS: fn(u64) -> Duration = Duration::from_millis;
 const LINK: Link = Link { latency: Duration::from_millis(1), bytes_per_s: 1e9 };
 
 #[track_caller]
-fn check(step: &Step, n_ranks: usize, stage: ZeroStage, algorithm: Algorithm, expected_ms: f64) {
+fn check(step: &StepCost, n_ranks: usize, stage: ZeroStage, algorithm: Algorithm, expected_ms: f64) {
     let found = step.predicted(n_ranks, stage, LINK, algorithm).as_secs_f64() * 1e3;
     assert!((found - expected_ms).abs() < 1e-6, "{stage:?} on {n_ranks} by {algorithm:?}: {found} ms, not {expected_ms}");
 }
@@ -27,7 +27,7 @@ fn all_reduces() {
 
 #[test]
 fn steps() {
-    let step = |bucket_bytes| Step { forward: MS(10), backward: MS(20), update: MS(4), bucket_bytes };
+    let step = |bucket_bytes| StepCost { forward: MS(10), backward: MS(20), update: MS(4), bucket_bytes };
     // A single rank sends nothing.
     check(&step(vec![2_000_000; 2]), 1, ZeroStage::Replicated, Algorithm::Ring, 34.0);
     check(&step(vec![]), 8, ZeroStage::Replicated, Algorithm::Ring, 34.0);
@@ -46,17 +46,17 @@ fn steps() {
 
 #[test]
 fn buckets_take_of_the_passes_what_they_have_of_the_bytes() {
-    let step = Step { forward: MS(10), backward: MS(20), update: MS(4), bucket_bytes: vec![1_000_000, 3_000_000] };
+    let step = StepCost { forward: MS(10), backward: MS(20), update: MS(4), bucket_bytes: vec![1_000_000, 3_000_000] };
     // Ready after 5 ms and 20 ms; the first takes 3 ms and is hidden, the 5 ms of the second are not.
     check(&step, 2, ZeroStage::Replicated, Algorithm::Ring, 10.0 + 20.0 + 5.0 + 4.0);
     // The other way round: ready after 15 ms and 20 ms, and 3 ms follow.
-    let step = Step { bucket_bytes: vec![3_000_000, 1_000_000], ..step };
+    let step = StepCost { bucket_bytes: vec![3_000_000, 1_000_000], ..step };
     check(&step, 2, ZeroStage::Replicated, Algorithm::Ring, 10.0 + 20.0 + 3.0 + 4.0);
 }
 
 #[test]
 fn a_link_that_is_slower_than_the_passes() {
-    let step = Step { forward: MS(2), backward: MS(2), update: MS(0), bucket_bytes: vec![2_000_000; 2] };
+    let step = StepCost { forward: MS(2), backward: MS(2), update: MS(0), bucket_bytes: vec![2_000_000; 2] };
     // 4 ms per bucket, the first from 3 ms on.
     check(&step, 2, ZeroStage::Replicated, Algorithm::Ring, 3.0 + 4.0 + 4.0);
     // Forward: the first bucket is gathered until 2 ms and computed until 3, the next is gathered from 2 until 4 and computed
@@ -80,7 +80,7 @@ fn a_link_is_found_from_two_all_reduces() {
 
 #[test]
 fn efficiency_falls_with_ranks_and_never_rises_above_what_is_computed() {
-    let step = Step { forward: MS(10), backward: MS(20), update: MS(4), bucket_bytes: vec![1 << 20; 8] };
+    let step = StepCost { forward: MS(10), backward: MS(20), update: MS(4), bucket_bytes: vec![1 << 20; 8] };
     let stages = [ZeroStage::Replicated, ZeroStage::Optimizer, ZeroStage::Gradients, ZeroStage::Parameters];
     for stage in stages {
         let of = |n_ranks| step.efficiency(n_ranks, stage, LINK, Algorithm::Ring);
