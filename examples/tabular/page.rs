@@ -3,7 +3,7 @@
 use anyhow::Result;
 use brisk_examples::tabular::number;
 use brisk_loader::{RowSource, Rows};
-use brisk_report::{BarChart, LineChart, Report, Series, Table, seconds, thousands};
+use brisk_report::{BarChart, LineChart, Report, ReportTable, Series, seconds, thousands};
 use brisk_tabular::{Columns, Target};
 use brisk_train::metrics::Scored;
 use brisk_train::{FeedElement, FitReport};
@@ -27,7 +27,7 @@ where
     let compared = results.compared().map(|(name, [own, linear, constant])| {
         (name.replace('_', " "), format!("{own}; linear model {linear}; {} {constant}", results.constant()))
     });
-    report.panel(Table::new("Compared with simpler predictions", compared.collect::<Vec<_>>()));
+    report.panel(ReportTable::new("Compared with simpler predictions", compared.collect::<Vec<_>>()));
 
     report.section("Test rows that are predicted worse than the others");
     let mut worse = results.worse_segments();
@@ -39,7 +39,7 @@ where
     if worse.is_empty() {
         worse.push(("none".to_owned(), "differences between parts of the rows are within noise".to_owned()));
     }
-    report.panel(Table::new("By the values of a column, worst first", worse));
+    report.panel(ReportTable::new("By the values of a column, worst first", worse));
 
     report.section("Test rows");
     let predictions = model.predictor(results.device)?.predict(columns, test)?;
@@ -83,12 +83,12 @@ where
         (format!("network {}", i + 1), format!("{}, {best}, {weight}", seconds(network.train_seconds)))
     };
     let costs: Vec<_> = reports().zip(&results.fitted.weights).map(cost).collect();
-    report.section("Networks").panel(curves).panel(Table::new("What each took, and what it is worth", costs));
+    report.section("Networks").panel(curves).panel(ReportTable::new("What each took, and what it is worth", costs));
 
     report.section("Run").table("Training", &results.facts());
     let warnings = results.warnings.iter().map(|warning| (String::new(), warning.clone()));
     if !results.warnings.is_empty() {
-        report.panel(Table::new("Warnings", warnings));
+        report.panel(ReportTable::new("Warnings", warnings));
     }
     Ok(report)
 }

@@ -5,7 +5,7 @@ use crate::number::tick;
 
 /// How values are laid out along an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Scale {
+pub enum AxisScale {
     /// Equal distances are equal differences.
     #[default]
     Linear,
@@ -18,15 +18,15 @@ pub enum Scale {
 pub(crate) struct Axis {
     low: f64,
     high: f64,
-    scale: Scale,
+    scale: AxisScale,
     /// Whether all values are whole numbers, such as epochs.
     is_whole: bool,
 }
 
 impl Axis {
     /// An axis for the values, or for `range` if it is given.
-    pub(crate) fn over(values: impl Iterator<Item = f64>, range: Option<[f64; 2]>, scale: Scale) -> Self {
-        let usable = values.filter(|&value| value.is_finite() && (scale == Scale::Linear || value > 0.0));
+    pub(crate) fn over(values: impl Iterator<Item = f64>, range: Option<[f64; 2]>, scale: AxisScale) -> Self {
+        let usable = values.filter(|&value| value.is_finite() && (scale == AxisScale::Linear || value > 0.0));
         let mut is_whole = range.is_none();
         let usable = usable.inspect(|value| is_whole &= value.fract() == 0.0);
         let found = usable.fold([f64::INFINITY, f64::NEG_INFINITY], |[l, h], v| [l.min(v), h.max(v)]);
@@ -35,8 +35,8 @@ impl Axis {
         // A single value is placed in the middle.
         let (low, high) = match (high - low > f64::EPSILON * high.abs(), scale) {
             (true, _) => (low, high),
-            (false, Scale::Log) => (low / 2.0, high * 2.0),
-            (false, Scale::Linear) => {
+            (false, AxisScale::Log) => (low / 2.0, high * 2.0),
+            (false, AxisScale::Linear) => {
                 let half = if low == 0.0 { 0.5 } else { low.abs() / 2.0 };
                 (low - half, high + half)
             }
@@ -48,13 +48,13 @@ impl Axis {
     pub(crate) fn padded(self) -> Self {
         let Self { low, high, scale, .. } = self;
         match scale {
-            Scale::Linear => {
+            AxisScale::Linear => {
                 let room = 0.06 * (high - low);
                 // No margin below 0 for values that cannot be negative.
                 let below = if low >= 0.0 { (low - room).max(0.0) } else { low - room };
                 Self { low: below, high: high + room, ..self }
             }
-            Scale::Log => {
+            AxisScale::Log => {
                 let room = (high / low).powf(0.05);
                 Self { low: low / room, high: high * room, ..self }
             }
@@ -64,8 +64,8 @@ impl Axis {
     /// Where a value is, from 0 to 1; `None` if the axis cannot show it.
     pub(crate) fn at(&self, value: f64) -> Option<f64> {
         let at = match self.scale {
-            Scale::Linear => (value - self.low) / (self.high - self.low),
-            Scale::Log => (value / self.low).ln() / (self.high / self.low).ln(),
+            AxisScale::Linear => (value - self.low) / (self.high - self.low),
+            AxisScale::Log => (value / self.low).ln() / (self.high / self.low).ln(),
         };
         (at.is_finite() && (-1e-6..=1.0 + 1e-6).contains(&at)).then_some(at)
     }
@@ -73,7 +73,7 @@ impl Axis {
     /// Values to label, and their labels: about `n` of them.
     pub(crate) fn ticks(&self, n: usize) -> Vec<(f64, String)> {
         let decades = (self.high / self.low).log10();
-        if self.scale == Scale::Log && decades >= 2.0 {
+        if self.scale == AxisScale::Log && decades >= 2.0 {
             let every = (decades / n as f64).ceil().max(1.0) as i32;
             let (first, last) = (self.low.log10().ceil() as i32, self.high.log10().floor() as i32);
             let powers = (first..=last).filter(|power| power.rem_euclid(every) == 0);

@@ -1,4 +1,4 @@
-use crate::axis::{Axis, Frame, Scale};
+use crate::axis::{Axis, AxisScale, Frame};
 use crate::html::escaped;
 use crate::number::number;
 
@@ -52,8 +52,8 @@ impl Histogram {
         let n_bins = self.groups.first().map_or(1, |(_, counts)| counts.len());
         let most = self.groups.iter().flat_map(|(_, counts)| counts).copied().fold(1.0, f64::max);
         let high = self.low + self.width * n_bins as f64;
-        let x = Axis::over(std::iter::empty(), Some([self.low, high]), Scale::Linear);
-        let y = Axis::over(std::iter::empty(), Some([0.0, most * 1.05]), Scale::Linear);
+        let x = Axis::over(std::iter::empty(), Some([self.low, high]), AxisScale::Linear);
+        let y = Axis::over(std::iter::empty(), Some([0.0, most * 1.05]), AxisScale::Linear);
         let frame = Frame::new(x, y, width, height);
         let mut svg = frame.open(&self.title, &self.x_label, "rows");
         let opacity = if self.groups.len() > 1 { 0.55 } else { 0.85 };

@@ -2,7 +2,7 @@
 
 use crate::bar_chart::BarChart;
 use crate::panel::Panel;
-use crate::table::Table;
+use crate::table::ReportTable;
 
 /// The time that one call takes, or several calls that are alike, in each training step.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,5 +42,5 @@ pub(crate) fn of(kernels: &[KernelTime]) -> [Panel; 2] {
         let rates = format!("{gb_per_s:.1} GB/s, {gflop_per_s:.1} GFLOP/s, {share:.0} % of the roofline");
         (kernel.variant.clone(), format!("{us:.1} µs in {n_calls} {calls}, {rates}"))
     });
-    [BarChart::new("Time per batch by kernel", "µs", bars).into(), Table::new("Slowest kernels, per batch", rows).into()]
+    [BarChart::new("Time per batch by kernel", "µs", bars).into(), ReportTable::new("Slowest kernels, per batch", rows).into()]
 }

@@ -28,7 +28,7 @@ mod standalone;
 mod step_log;
 mod table;
 
-pub use axis::Scale;
+pub use axis::AxisScale;
 pub use bar_chart::BarChart;
 pub use closing_table::closing_table;
 // For `brisk-train` and the programs of this repository, which print the same numbers; other programs have their own formats.
@@ -47,4 +47,4 @@ pub use panel::Panel;
 pub use report::Report;
 pub use scatter_chart::ScatterChart;
 pub use step_log::{BatchWait, StepLog};
-pub use table::Table;
+pub use table::ReportTable;

@@ -1,4 +1,4 @@
-use crate::axis::{Axis, Frame, Scale};
+use crate::axis::{Axis, AxisScale, Frame};
 use crate::html::{escaped, text};
 use crate::number::number;
 
@@ -18,7 +18,7 @@ pub struct LineChart {
     /// The range of the vertical axis, if it is not that of the points.
     pub y_range: Option<[f64; 2]>,
     /// The scales of the horizontal and of the vertical axis.
-    pub scales: [Scale; 2],
+    pub scales: [AxisScale; 2],
     /// Whether the diagonal is drawn, where curves lie if predictions are random.
     pub has_diagonal: bool,
     /// A position on the horizontal axis that is marked, and its note.

@@ -4,7 +4,7 @@ use crate::image_grid::ImageGrid;
 use crate::line_chart::LineChart;
 use crate::matrix_chart::MatrixChart;
 use crate::scatter_chart::ScatterChart;
-use crate::table::Table;
+use crate::table::ReportTable;
 
 /// A chart, a table or images of a [`Report`](crate::Report).
 #[non_exhaustive]
@@ -21,7 +21,7 @@ pub enum Panel {
     /// Points.
     Scatter(ScatterChart),
     /// Names and values.
-    Table(Table),
+    Table(ReportTable),
     /// Images with captions.
     Images(ImageGrid),
 }
@@ -58,4 +58,4 @@ macro_rules! panel_from {
         })*
     };
 }
-panel_from!(Lines LineChart, Bars BarChart, Histogram Histogram, Matrix MatrixChart, Scatter ScatterChart, Table Table, Images ImageGrid);
+panel_from!(Lines LineChart, Bars BarChart, Histogram Histogram, Matrix MatrixChart, Scatter ScatterChart, Table ReportTable, Images ImageGrid);

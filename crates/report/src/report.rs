@@ -9,7 +9,7 @@ use crate::kernel_panels::{self, KernelTime};
 use crate::line_chart::{LineChart, Series};
 use crate::page::{Page, Section};
 use crate::panel::Panel;
-use crate::table::Table;
+use crate::table::ReportTable;
 use crate::{class_panels, epoch_panels, regression_panels};
 
 /// A training run as one HTML page: results in large figures, then sections of charts and tables.
@@ -142,7 +142,7 @@ impl Report {
 
     /// Adds a table of names and values.
     pub fn table<N: ToString, V: ToString>(&mut self, title: &str, rows: &[(N, V)]) -> &mut Self {
-        self.panel(Table::new(title, rows.iter().map(|(name, value)| (name.to_string(), value.to_string()))))
+        self.panel(ReportTable::new(title, rows.iter().map(|(name, value)| (name.to_string(), value.to_string()))))
     }
 
     /// The page.

@@ -1,4 +1,4 @@
-use crate::axis::{Axis, Frame, Scale};
+use crate::axis::{Axis, AxisScale, Frame};
 use crate::number::number;
 
 /// Points, with the diagonal on which both coordinates are the same: predictions over labels.
@@ -29,7 +29,7 @@ impl ScatterChart {
 
     pub(crate) fn svg(&self, width: f64, height: f64) -> String {
         // The same range on both axes, so that the diagonal means equality.
-        let axis = Axis::over(self.points.iter().flatten().copied(), None, Scale::Linear).padded();
+        let axis = Axis::over(self.points.iter().flatten().copied(), None, AxisScale::Linear).padded();
         let frame = Frame::new(axis, axis, width, height);
         let mut svg = frame.open(&self.title, &self.x_label, &self.y_label);
         svg += &frame.diagonal();

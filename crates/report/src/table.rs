@@ -2,12 +2,12 @@ use crate::html::escaped;
 
 /// Names and values: settings, or the machine of a run.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub struct ReportTable {
     pub(crate) title: String,
     rows: Vec<(String, String)>,
 }
 
-impl Table {
+impl ReportTable {
     /// A table of `rows`.
     pub fn new(title: impl Into<String>, rows: impl IntoIterator<Item = (String, String)>) -> Self {
         Self { title: title.into(), rows: rows.into_iter().collect() }

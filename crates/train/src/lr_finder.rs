@@ -1,6 +1,6 @@
 use brisk_nn::tensor::Reduction;
 use brisk_nn::{Module, Schedule};
-use brisk_report::{LineChart, Scale, Series};
+use brisk_report::{AxisScale, LineChart, Series};
 
 use crate::error::Error;
 use crate::feed::Feed;
@@ -97,7 +97,7 @@ impl LearningRates {
         let points = self.rates.iter().zip(&self.losses).map(|(&rate, &loss)| [rate, loss]);
         let chart = LineChart::new("Learning-rate finder", "learning rate", [Series::new("loss", points)]);
         let mark = self.suggestion.map(|rate| (rate, format!("suggested {rate:.1e}")));
-        LineChart { y_label: "smoothed loss".to_owned(), scales: [Scale::Log, Scale::Linear], mark, ..chart }
+        LineChart { y_label: "smoothed loss".to_owned(), scales: [AxisScale::Log, AxisScale::Linear], mark, ..chart }
     }
 
     fn of(losses: &[Option<f32>], rate: impl Fn(usize) -> f64) -> Self {

@@ -5,7 +5,9 @@ use std::process::Command;
 
 use brisk_loader::Rows;
 use brisk_metrics::Scored;
-use brisk_report::{BarChart, Error, Histogram, ImageGrid, LineChart, MatrixChart, Panel, Report, Scale, Series, Table};
+use brisk_report::{
+    AxisScale, BarChart, Error, Histogram, ImageGrid, LineChart, MatrixChart, Panel, Report, ReportTable, Series,
+};
 
 /// Numbers from 0 to 1, the same every time.
 fn numbers(n: usize, seed: u64) -> Vec<f32> {
@@ -52,7 +54,7 @@ fn sample() -> Result<Report, Error> {
     report.section("Steps").steps("Learning rate", 0, &lr).steps("Loss scale", 0, &scale);
     let sweep = (0..60).map(|i| [10_f64.powf(-6.0 + f64::from(i) / 10.0), 0.7 - 0.3 / (1.0 + (f64::from(30 - i) / 4.0).exp())]);
     let finder = LineChart::new("Learning-rate finder", "learning rate", [Series::new("loss", sweep)]);
-    let (scales, mark) = ([Scale::Log, Scale::Linear], Some((1e-3, "suggested 1e-3".to_owned())));
+    let (scales, mark) = ([AxisScale::Log, AxisScale::Linear], Some((1e-3, "suggested 1e-3".to_owned())));
     report.panel(LineChart { y_label: "loss".to_owned(), scales, mark, ..finder });
     report
         .section("Validation rows")
@@ -201,7 +203,7 @@ fn odd_values_draw_something() {
     for (index, values) in odd.into_iter().enumerate() {
         report.steps(&format!("steps {index}"), 10, values).epochs(&[("loss", values), ("train_loss", values)]);
         let line = Series::new("line", values.iter().enumerate().map(|(x, &y)| [x as f64, y]));
-        let (scales, mark) = ([Scale::Log; 2], Some((f64::NAN, "nowhere".to_owned())));
+        let (scales, mark) = ([AxisScale::Log; 2], Some((f64::NAN, "nowhere".to_owned())));
         report.panel(LineChart { scales, mark, ..LineChart::new("log", "", [line]) });
         let bars = BarChart::new("bars", "ms", values.iter().map(|&value| ("bar", value)));
         let svg = Panel::from(bars.clone()).to_svg().expect("a chart");
@@ -247,7 +249,7 @@ fn a_chart_is_an_svg_file() {
             std::fs::write(&path, svg).expect("written");
         }
     }
-    let table = Table::new("Settings", [("seed".to_owned(), "7".to_owned())]);
+    let table = ReportTable::new("Settings", [("seed".to_owned(), "7".to_owned())]);
     assert_eq!(Panel::from(table).to_svg(), None, "a table is not drawn");
 }
 
