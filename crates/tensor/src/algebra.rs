@@ -2,7 +2,7 @@
 
 use brisk_kernels::expr::Expr;
 
-use crate::elementwise::{Elementwise, binary, unary};
+use crate::elementwise::{ElementwiseOperation, binary, unary};
 use crate::error::Error;
 use crate::graph::operation::AutocastRule;
 use crate::graph::tensor::Tensor;
@@ -29,7 +29,7 @@ impl Tensor {
     #[track_caller]
     pub fn pow(&self, b: &Self) -> Self {
         let [x, y] = [0, 1].map(Expr::input);
-        self.graph().apply(Elementwise::new("pow", x.powf(y)).with_autocast_rule(AutocastRule::Full), &[self, b])
+        self.graph().apply(ElementwiseOperation::new("pow", x.powf(y)).with_autocast_rule(AutocastRule::Full), &[self, b])
     }
 
     /// The greater of two; NaN if either is. Where they are equal, each gets half of the gradient.
@@ -59,7 +59,7 @@ impl Tensor {
     #[track_caller]
     fn compare(&self, b: &Self, name: &'static str, f: impl FnOnce(Expr, Expr) -> Expr) -> Self {
         let [x, y] = [0, 1].map(Expr::input);
-        self.graph().apply(Elementwise::new(name, f(x, y)).without_derivative(), &[self, b])
+        self.graph().apply(ElementwiseOperation::new(name, f(x, y)).without_derivative(), &[self, b])
     }
 
     /// `if_true` where this tensor is not 0, else `if_false`; all three broadcast.
@@ -69,7 +69,7 @@ impl Tensor {
     #[track_caller]
     pub fn where_(&self, if_true: &Self, if_false: &Self) -> Self {
         let [condition, a, b] = [0, 1, 2].map(Expr::input);
-        self.graph().apply(Elementwise::new("where", condition.select(a, b)), &[self, if_true, if_false])
+        self.graph().apply(ElementwiseOperation::new("where", condition.select(a, b)), &[self, if_true, if_false])
     }
 
     /// `-x`.
@@ -111,7 +111,7 @@ impl Tensor {
     /// `e^x`.
     #[track_caller]
     pub fn exp(&self) -> Self {
-        let exp = Elementwise::new("exp", Expr::input(0).exp()).with_derivative_from_output(Expr::input(0));
+        let exp = ElementwiseOperation::new("exp", Expr::input(0).exp()).with_derivative_from_output(Expr::input(0));
         self.graph().apply(exp.with_autocast_rule(AutocastRule::Full), &[self])
     }
 
@@ -161,21 +161,23 @@ impl Tensor {
     #[track_caller]
     pub fn tanh(&self) -> Self {
         let (x, y) = (Expr::input(0), Expr::input(0));
-        self.graph().apply(Elementwise::new("tanh", x.tanh()).with_derivative_from_output(1.0 - &y * &y), &[self])
+        self.graph().apply(ElementwiseOperation::new("tanh", x.tanh()).with_derivative_from_output(1.0 - &y * &y), &[self])
     }
 
     /// `1 / (1 + e^-x)`.
     #[track_caller]
     pub fn sigmoid(&self) -> Self {
         let (x, y) = (Expr::input(0), Expr::input(0));
-        self.graph().apply(Elementwise::new("sigmoid", x.sigmoid()).with_derivative_from_output(&y * (1.0 - &y)), &[self])
+        self.graph()
+            .apply(ElementwiseOperation::new("sigmoid", x.sigmoid()).with_derivative_from_output(&y * (1.0 - &y)), &[self])
     }
 
     /// `max(x, 0)`, with slope 0 at 0.
     #[track_caller]
     pub fn relu(&self) -> Self {
         let y = Expr::input(0);
-        self.graph().apply(Elementwise::new("relu", y.relu()).with_derivative_from_output(y.le(0.0).select(0.0, 1.0)), &[self])
+        self.graph()
+            .apply(ElementwiseOperation::new("relu", y.relu()).with_derivative_from_output(y.le(0.0).select(0.0, 1.0)), &[self])
     }
 
     /// `x` above 0, else `negative_slope · x`.
@@ -218,7 +220,7 @@ impl Tensor {
     /// A function that autocast computes in f32.
     #[track_caller]
     pub(crate) fn steep(&self, name: &'static str, f: impl FnOnce(Expr) -> Expr) -> Self {
-        let operation = Elementwise::new(name, f(Expr::input(0))).with_autocast_rule(AutocastRule::Full);
+        let operation = ElementwiseOperation::new(name, f(Expr::input(0))).with_autocast_rule(AutocastRule::Full);
         self.graph().apply(operation, &[self])
     }
 }

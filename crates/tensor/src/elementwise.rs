@@ -17,11 +17,11 @@ use crate::reduce::{broadcast, reduction};
 ///
 /// # Examples
 /// ```
-/// use brisk_tensor::{Elementwise, Expr, Graph};
+/// use brisk_tensor::{ElementwiseOperation, Expr, Graph};
 ///
 /// // A gated unit: x0 · sigmoid(x1), with a scale for each column.
 /// let [x, gate, scale] = [0, 1, 2].map(Expr::input);
-/// let gated = Elementwise::new("gated", x * gate.sigmoid() * scale);
+/// let gated = ElementwiseOperation::new("gated", x * gate.sigmoid() * scale);
 /// let graph = Graph::inference("gates");
 /// let x = graph.constant("x", &[1.0; 12], &[3, 4]);
 /// let scale = graph.constant("scale", &[0.5; 4], &[4]);
@@ -29,7 +29,7 @@ use crate::reduce::{broadcast, reduction};
 /// # Ok::<(), brisk_tensor::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Elementwise {
+pub struct ElementwiseOperation {
     pub(crate) name: &'static str,
     expr: Expr,
     from_output: Option<Expr>,
@@ -39,7 +39,7 @@ pub struct Elementwise {
     is_differentiable: bool,
 }
 
-impl Elementwise {
+impl ElementwiseOperation {
     /// An operation that computes `expr`, whose input `i` is tensor `i` of those that it is applied to.
     ///
     /// # Errors
@@ -142,7 +142,7 @@ fn of_read_inputs(expr: &Expr, shape: &[usize], inputs: &[&[usize]]) -> (Map, Ve
     (Map { shape: shape.to_vec(), inputs, outputs: vec![MapOutput { expr, dtype: DType::F32 }] }, read)
 }
 
-impl Operation for Elementwise {
+impl Operation for ElementwiseOperation {
     fn signature(&self) -> Signature {
         Signature {
             autocast: self.autocast_rule,
@@ -200,7 +200,7 @@ impl Operation for Elementwise {
     }
 }
 
-impl Elementwise {
+impl ElementwiseOperation {
     /// Records the gradient of input `i`.
     fn give(&self, i: usize, shape: &[usize], shapes: &[Vec<usize>], backward: &mut Backward<'_>) -> Result<(), Error> {
         let n_inputs = shapes.len();
@@ -263,7 +263,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn map(&self, f: impl FnOnce(Expr) -> Expr) -> Self {
-        self.graph().apply(Elementwise::new("map", f(Expr::input(0))), &[self])
+        self.graph().apply(ElementwiseOperation::new("map", f(Expr::input(0))), &[self])
     }
 
     /// An elementwise function of this tensor and another, which broadcast by NumPy's rules.
@@ -272,7 +272,7 @@ impl Tensor {
     /// As [`map`](Self::map); [`Error::Shape`] if the shapes do not broadcast; [`Error::ForeignTensor`].
     #[track_caller]
     pub fn map2(&self, b: &Self, f: impl FnOnce(Expr, Expr) -> Expr) -> Self {
-        self.graph().apply(Elementwise::new("map", f(Expr::input(0), Expr::input(1))), &[self, b])
+        self.graph().apply(ElementwiseOperation::new("map", f(Expr::input(0), Expr::input(1))), &[self, b])
     }
 
     /// The tensor repeated along dimensions of length 1 and along new leading ones.
@@ -317,18 +317,18 @@ impl Operation for Expand {
         if x == self.shape {
             return backward.pass(0, backward.grad());
         }
-        Elementwise::new("expand", Expr::input(0)).give(0, &self.shape, &[x], backward)
+        ElementwiseOperation::new("expand", Expr::input(0)).give(0, &self.shape, &[x], backward)
     }
 }
 
 /// Elementwise operations with their own names.
 #[track_caller]
 pub(crate) fn unary(x: &Tensor, name: &'static str, f: impl FnOnce(Expr) -> Expr) -> Tensor {
-    x.graph().apply(Elementwise::new(name, f(Expr::input(0))), &[x])
+    x.graph().apply(ElementwiseOperation::new(name, f(Expr::input(0))), &[x])
 }
 
 /// The same for two inputs.
 #[track_caller]
 pub(crate) fn binary(a: &Tensor, b: &Tensor, name: &'static str, f: impl FnOnce(Expr, Expr) -> Expr) -> Tensor {
-    a.graph().apply(Elementwise::new(name, f(Expr::input(0), Expr::input(1))), &[a, b])
+    a.graph().apply(ElementwiseOperation::new(name, f(Expr::input(0), Expr::input(1))), &[a, b])
 }

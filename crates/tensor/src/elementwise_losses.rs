@@ -3,7 +3,7 @@
 use brisk_kernels::Interval;
 use brisk_kernels::expr::Expr;
 
-use crate::elementwise::Elementwise;
+use crate::elementwise::ElementwiseOperation;
 use crate::graph::operation::AutocastRule;
 use crate::graph::tensor::Tensor;
 use crate::loss::check_settings;
@@ -70,7 +70,7 @@ impl Tensor {
         let loss = -(&t * log(x.clone()) + (1.0 - &t) * log(1.0 - &x));
         // As in PyTorch, finite for probabilities that are rounded to 0 or 1.
         let slope = (&x - &t) / (&x * (1.0 - &x)).max(1e-12);
-        let operation = Elementwise::new("binary_cross_entropy", loss).with_derivative(0, slope);
+        let operation = ElementwiseOperation::new("binary_cross_entropy", loss).with_derivative(0, slope);
         self.reduced_loss(operation, target, reduction)
     }
 
@@ -159,11 +159,11 @@ impl Tensor {
         if let Err(error) = check_settings(name, settings) {
             return self.refused(error, if reduction == LossReduction::None { self.shape() } else { &[] });
         }
-        self.reduced_loss(Elementwise::new(name, f(Expr::input(0), Expr::input(1))), target, reduction)
+        self.reduced_loss(ElementwiseOperation::new(name, f(Expr::input(0), Expr::input(1))), target, reduction)
     }
 
     #[track_caller]
-    fn reduced_loss(&self, loss: Elementwise, target: &Self, reduction: LossReduction) -> Self {
+    fn reduced_loss(&self, loss: ElementwiseOperation, target: &Self, reduction: LossReduction) -> Self {
         let name = loss.name;
         if let Err(error) = self.check_target(name, target) {
             return self.refused(error, if reduction == LossReduction::None { self.shape() } else { &[] });

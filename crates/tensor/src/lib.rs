@@ -62,7 +62,7 @@ pub use check_gradients::check_gradients;
 pub use conv2d::Conv2dOptions;
 pub use cross_entropy::CrossEntropyOptions;
 pub use dims::Dims;
-pub use elementwise::Elementwise;
+pub use elementwise::ElementwiseOperation;
 pub use error::Error;
 pub use graph::all_gather::AllGather;
 pub use graph::anomaly::{Anomaly, Pass};

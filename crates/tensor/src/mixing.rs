@@ -1,7 +1,7 @@
 use brisk_kernels::expr::Expr;
 use brisk_kernels::{DType, MixRows, Mixing, N_QUANTILES};
 
-use crate::elementwise::Elementwise;
+use crate::elementwise::ElementwiseOperation;
 use crate::error::Error;
 use crate::graph::Graph;
 use crate::graph::tensor::Tensor;
@@ -90,7 +90,7 @@ impl MixedRows {
         let [x_at, partner_at, line, column] = [0, 1, 2, 3].map(Expr::input);
         let share = line * column;
         let mixed = (1.0 - share.clone()) * x_at + share * partner_at;
-        x.graph().apply(Elementwise::new("mix", mixed), &[&own, &others, lines, columns]).reshape(x.shape())
+        x.graph().apply(ElementwiseOperation::new("mix", mixed), &[&own, &others, lines, columns]).reshape(x.shape())
     }
 }
 

@@ -3,7 +3,8 @@
 
 use brisk_tensor::program::Device;
 use brisk_tensor::{
-    Activation, DType, Dims, Elementwise, Error, Expr, Graph, LossReduction, Persistent, Reduction, Tensor, check_gradients,
+    Activation, DType, Dims, ElementwiseOperation, Error, Expr, Graph, LossReduction, Persistent, Reduction, Tensor,
+    check_gradients,
 };
 
 use crate::refusal::{check_refused, parameter};
@@ -35,7 +36,7 @@ fn two_tensors_broadcast() {
 #[test]
 fn three_tensors_broadcast() {
     let [x, y, z] = [0, 1, 2].map(Expr::input);
-    let gated = Elementwise::new("gated", x * y.sigmoid() + z);
+    let gated = ElementwiseOperation::new("gated", x * y.sigmoid() + z);
     check(&[&[3, 4], &[4], &[3, 1]], |graph, p| graph.apply(gated.clone(), &[&p[0], &p[1], &p[2]]));
     check(&[&[3, 4], &[4], &[2, 3, 1]], |_, p| p[0].where_(&p[1], &p[2]));
 }
@@ -310,7 +311,7 @@ fn a_difference_is_computed_by_one_kernel() -> Result<(), Error> {
     let mean = graph.constant("mean", &[1.0; 3], &[3]);
     let inv_std = graph.constant("inv_std", &[1.0; 3], &[3]);
     let [a, b, c] = [0, 1, 2].map(Expr::input);
-    graph.apply(Elementwise::new("standardise", (a - b) * c), &[&x, &mean, &inv_std]);
+    graph.apply(ElementwiseOperation::new("standardise", (a - b) * c), &[&x, &mean, &inv_std]);
     assert_eq!(graph.with_program(|program| program.n_kernels()), 1);
     Ok(())
 }

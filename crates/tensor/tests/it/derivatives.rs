@@ -2,14 +2,14 @@
 
 use brisk_tensor::program::Device;
 use brisk_tensor::program::kernels::{Map, MapInPlace};
-use brisk_tensor::{Activation, DType, Elementwise, Error, Expr, Graph, Persistent, Tensor, check_gradients};
+use brisk_tensor::{Activation, DType, ElementwiseOperation, Error, Expr, Graph, Persistent, Tensor, check_gradients};
 
 use crate::refusal::{check_refused, parameter};
 
 #[test]
 fn derivatives_of_other_inputs_are_refused() {
     let x = |i| Expr::input(i);
-    let of = |operation: Elementwise, n_inputs: usize, message: &str| {
+    let of = |operation: ElementwiseOperation, n_inputs: usize, message: &str| {
         check_refused(
             |graph| {
                 let inputs: Vec<Tensor> = (0..n_inputs).map(|_| parameter(graph, &[2])).collect();
@@ -18,7 +18,7 @@ fn derivatives_of_other_inputs_are_refused() {
             message,
         );
     };
-    let (square, product) = (Elementwise::new("mine", x(0) * x(0)), Elementwise::new("mine", x(0) * x(1)));
+    let (square, product) = (ElementwiseOperation::new("mine", x(0) * x(0)), ElementwiseOperation::new("mine", x(0) * x(1)));
     of(
         product.clone().with_derivative_from_output(x(0)),
         2,
@@ -48,7 +48,7 @@ fn derivatives_of_other_inputs_are_refused() {
     }
     let sum = (0..8).map(x).reduce(|a, b| a + b).expect("eight");
     of(
-        Elementwise::new("mine", sum),
+        ElementwiseOperation::new("mine", sum),
         8,
         "mine: a kernel with 9 arguments (outputs: 1), expected at least one output, and at most 8 arguments in all",
     );
@@ -68,7 +68,7 @@ fn a_gradient_of_too_many_inputs_is_refused_by_the_name_of_the_operation() {
     let graph = Graph::training("net");
     let inputs: Vec<Tensor> = (0..7).map(|_| parameter(&graph, &[2])).collect();
     let product = (0..7).map(Expr::input).reduce(|a, b| a * b).expect("seven").exp();
-    let y = graph.apply(Elementwise::new("mine", product), &inputs.iter().collect::<Vec<_>>());
+    let y = graph.apply(ElementwiseOperation::new("mine", product), &inputs.iter().collect::<Vec<_>>());
     let error = graph.backward(&y.sum(..)).expect_err("it reads eight buffers");
     assert!(error.kind().to_string().starts_with("mine: a kernel with 9 arguments"), "{error}");
 }
@@ -76,7 +76,7 @@ fn a_gradient_of_too_many_inputs_is_refused_by_the_name_of_the_operation() {
 #[test]
 fn the_last_derivative_of_an_input_counts() -> Result<(), Error> {
     let x = Expr::input(0);
-    let operation = Elementwise::new("mine", x.powi(2)).with_derivative(0, x.clone()).with_derivative(0, x * 2.0);
+    let operation = ElementwiseOperation::new("mine", x.powi(2)).with_derivative(0, x.clone()).with_derivative(0, x * 2.0);
     check_gradients(&[&[5]], |graph, p| graph.apply(operation.clone(), &[&p[0]]))
 }
 

@@ -1,5 +1,5 @@
 use brisk_metrics::{Average, F1, LogLoss, Metric, RocAuc, SubsetAccuracy};
-use brisk_nn::tensor::{AutocastRule, Elementwise, Expr, Tensor};
+use brisk_nn::tensor::{AutocastRule, ElementwiseOperation, Expr, Tensor};
 
 use super::{LabelledRows, Labels, Task, check_weights};
 use crate::error::Error;
@@ -86,14 +86,15 @@ impl Task for MultiLabel {
         let losses = match &self.pos_weight {
             None => {
                 let (loss, slope) = ((1.0 - &y) * &x + log_loss, x.sigmoid() - &y);
-                let loss = Elementwise::new("bce_with_logits", loss).with_derivative(0, slope);
+                let loss = ElementwiseOperation::new("bce_with_logits", loss).with_derivative(0, slope);
                 graph.apply(loss.with_autocast_rule(AutocastRule::Full), &[outputs, &labels])
             }
             Some(weights) => {
                 let weights = graph.constant("pos_weight", weights, &[weights.len()]);
                 let factor = 1.0 + (pos_weight - 1.0) * &y;
                 let slope = (1.0 - &y) - &factor * (1.0 - x.sigmoid());
-                let loss = Elementwise::new("bce_with_logits", (1.0 - &y) * &x + factor * log_loss).with_derivative(0, slope);
+                let loss =
+                    ElementwiseOperation::new("bce_with_logits", (1.0 - &y) * &x + factor * log_loss).with_derivative(0, slope);
                 graph.apply(loss.with_autocast_rule(AutocastRule::Full), &[outputs, &labels, &weights])
             }
         };
