@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::dtype::DType;
-use crate::expr::wgsl::Lanes;
+use crate::expr::wgsl::VectorWidth;
 use crate::map::layout::{Layout, Pattern};
 use crate::map::map::{INPUTS, Map, OUTPUTS};
 use crate::map::map_input::MapInput;
@@ -23,7 +23,7 @@ pub(crate) struct Loads<'a> {
     pub(crate) inputs: &'a [MapInput],
     /// Its first patterns are those of the inputs.
     pub(crate) layout: &'a Layout,
-    pub(crate) lanes: Lanes,
+    pub(crate) width: VectorWidth,
     /// The input that the output replaces, if any: its elements are those of `y0`.
     pub(crate) in_place: Option<usize>,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Loads<'a> {
 impl Loads<'_> {
     /// Whether all arguments that are as long as the outputs in the innermost dimension are bound in groups of four.
     pub(crate) fn in_fours(&self) -> bool {
-        self.lanes == Lanes::Four
+        self.width == VectorWidth::Four
     }
 
     /// The inputs whose index differs from that of the output's element, with their offsets and strides.
@@ -103,10 +103,10 @@ impl Loads<'_> {
         let name = if self.in_place == Some(input) { OUTPUTS[0] } else { INPUTS[input] };
         if self.inputs[input].draws.is_some() {
             let [a, b, first] = DRAWS[input];
-            let index = match self.lanes {
-                Lanes::One => "e",
-                Lanes::Two => "U(e, e + 1u)",
-                Lanes::Four => "U(4u * e) + U(0u, 1u, 2u, 3u)",
+            let index = match self.width {
+                VectorWidth::One => "e",
+                VectorWidth::Two => "U(e, e + 1u)",
+                VectorWidth::Four => "U(4u * e) + U(0u, 1u, 2u, 3u)",
             };
             let _ =
                 writeln!(text, "fn load{input}(e: u32) -> V {{\n    return draw(U({first}) + {index}, {a}, {b}, {name}[1]);\n}}");
@@ -134,17 +134,17 @@ impl Loads<'_> {
         };
         let _ = writeln!(text, "fn element{input}(i: u32) -> f32 {{\n    {element}\n}}");
         let element = |i: &str| format!("element{input}({i})");
-        let loaded = match self.lanes {
+        let loaded = match self.width {
             // With an odd number of elements the second does not exist; the value stored for it is padding.
-            Lanes::Two => format!("V({}, {})", element(&index("e")), element(&index("min(e + 1u, N_ELEMENTS - 1u)"))),
-            Lanes::Four if self.is_scattered(input) => {
+            VectorWidth::Two => format!("V({}, {})", element(&index("e")), element(&index("min(e + 1u, N_ELEMENTS - 1u)"))),
+            VectorWidth::Four if self.is_scattered(input) => {
                 let step = PLACES[input][1];
                 let _ = writeln!(text, "fn load{input}(e: u32) -> V {{\n    let i = {};", index("e"));
                 let elements = ["i".to_owned(), format!("i + {step}"), format!("i + 2u * {step}"), format!("i + 3u * {step}")];
                 let _ = writeln!(text, "    return V({});\n}}", elements.map(|i| element(&i)).join(", "));
                 return;
             }
-            Lanes::One | Lanes::Four => format!("V({})", element(&index("e"))),
+            VectorWidth::One | VectorWidth::Four => format!("V({})", element(&index("e"))),
         };
         let _ = writeln!(text, "fn load{input}(e: u32) -> V {{\n    return {loaded};\n}}");
     }

@@ -6,7 +6,7 @@ use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::elementwise::loads::{Loads, binding};
 use crate::error::Error;
-use crate::expr::wgsl::{self, Lanes};
+use crate::expr::wgsl::{self, VectorWidth};
 use crate::map::layout::Layout;
 use crate::map::map::{Map, OUTPUTS};
 use crate::random::draws::DRAWS;
@@ -16,8 +16,8 @@ use crate::storage::stored_types::CONVERSIONS;
 
 /// The dispatch of a map with these arguments; with `in_place`, the dispatch of one whose output replaces that input.
 pub(crate) fn dispatch(map: &Map, args: &[Arg], layout: &Layout, in_place: Option<usize>) -> Result<Dispatch, Error> {
-    let module = MapModule { map, loads: Loads { inputs: &map.inputs, layout, lanes: lanes(map, layout), in_place } };
-    let n_invocations = map.len().div_ceil(module.loads.lanes.count());
+    let module = MapModule { map, loads: Loads { inputs: &map.inputs, layout, width: width(map, layout), in_place } };
+    let n_invocations = map.len().div_ceil(module.loads.width.count());
     let outputs = OUTPUTS.iter().zip(&map.outputs).map(|(name, output)| binding(name, output.dtype, module.loads.in_fours()));
     let dispatch = Dispatch::elementwise("map", "kernels.map", module.module(), n_invocations)?;
     dispatch.constants(module.constants()).bind(args, module.loads.bindings(), outputs)
@@ -25,15 +25,15 @@ pub(crate) fn dispatch(map: &Map, args: &[Arg], layout: &Layout, in_place: Optio
 
 /// Four elements per invocation if that leaves no remainder in any argument; else two if outputs are stored in 16 bits, since two
 /// share a word and no two invocations may write the same word; else one.
-fn lanes(map: &Map, layout: &Layout) -> Lanes {
+fn width(map: &Map, layout: &Layout) -> VectorWidth {
     let is_strided = layout.patterns.iter().any(|pattern| pattern.strides().is_some());
     let innermost = if is_strided { layout.sizes.last().copied().unwrap_or(1) } else { map.len() };
     if innermost.is_multiple_of(4) {
-        Lanes::Four
+        VectorWidth::Four
     } else if map.outputs.iter().any(|output| output.dtype.is_half()) {
-        Lanes::Two
+        VectorWidth::Two
     } else {
-        Lanes::One
+        VectorWidth::One
     }
 }
 
@@ -53,7 +53,7 @@ struct MapModule<'a> {
 impl MapModule<'_> {
     fn constants(&self) -> Vec<(&'static str, f64)> {
         let mut constants = self.loads.constants();
-        if self.loads.lanes == Lanes::Two {
+        if self.loads.width == VectorWidth::Two {
             constants.push(("N_ELEMENTS", self.map.len() as f64));
         }
         constants
@@ -71,7 +71,7 @@ impl MapModule<'_> {
         let mut main = String::from(HEAD);
         self.main(&mut main);
         let functions = exprs.iter().enumerate().map(|(i, expr)| wgsl::function(&format!("expr{i}"), expr, n_inputs));
-        Module::new([self.loads.lanes.part()])
+        Module::new([self.loads.width.part()])
             .with_all(wgsl::functions(&exprs))
             .with_all(is_packed.then_some(CONVERSIONS))
             .with_all(self.map.inputs.iter().any(|input| input.draws.is_some()).then_some(DRAWS))
@@ -83,9 +83,9 @@ impl MapModule<'_> {
 
     fn main(&self, text: &mut String) {
         // Without a constant if none is needed: maps of any length then share a pipeline.
-        let n = if self.loads.lanes == Lanes::Two { "(N_ELEMENTS + 1u) / 2u" } else { "arrayLength(&y0)" };
+        let n = if self.loads.width == VectorWidth::Two { "(N_ELEMENTS + 1u) / 2u" } else { "arrayLength(&y0)" };
         let _ = writeln!(text, "fn element(i: u32) {{\n    if i >= {n} {{\n        return;\n    }}");
-        let e = if self.loads.lanes == Lanes::Two { "2u * i" } else { "i" };
+        let e = if self.loads.width == VectorWidth::Two { "2u * i" } else { "i" };
         let _ = writeln!(text, "    let e = {e};");
         for input in 0..self.map.inputs.len() {
             let _ = writeln!(text, "    let v{input} = load{input}(e);");
@@ -99,15 +99,17 @@ impl MapModule<'_> {
     }
 
     fn store(&self, text: &mut String, name: &str, result: &str, dtype: DType) {
-        let _ = match (dtype.is_half(), self.loads.lanes) {
-            (false, Lanes::One | Lanes::Four) => writeln!(text, "    {name}[i] = {result};"),
-            (false, Lanes::Two) => {
+        let _ = match (dtype.is_half(), self.loads.width) {
+            (false, VectorWidth::One | VectorWidth::Four) => writeln!(text, "    {name}[i] = {result};"),
+            (false, VectorWidth::Two) => {
                 writeln!(
                     text,
                     "    {name}[e] = {result}.x;\n    if e + 1u < N_ELEMENTS {{\n        {name}[e + 1u] = {result}.y;\n    }}"
                 )
             }
-            (true, Lanes::Four) => writeln!(text, "    {name}[i] = vec2u(pack_{dtype}({result}.xy), pack_{dtype}({result}.zw));"),
+            (true, VectorWidth::Four) => {
+                writeln!(text, "    {name}[i] = vec2u(pack_{dtype}({result}.xy), pack_{dtype}({result}.zw));")
+            }
             (true, _) => writeln!(text, "    {name}[i] = pack_{dtype}({result});"),
         };
     }

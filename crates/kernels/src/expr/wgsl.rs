@@ -1,6 +1,6 @@
 //! Expressions as WGSL: the parts of which a module is composed.
 //!
-//! A module computes in one type, which its parts call `V`: `f32`, or vectors of it. [`Lanes::part`] declares it, [`functions`]
+//! A module computes in one type, which its parts call `V`: `f32`, or vectors of it. [`VectorWidth::part`] declares it, [`functions`]
 //! returns the functions that expressions call, and [`function`] is an expression as a function of `V`. Each part must occur once
 //! in a module.
 //!
@@ -10,7 +10,7 @@
 //! use brisk_kernels::expr::{Expr, wgsl};
 //!
 //! let relu = Expr::input(0).relu();
-//! let module = Module::new([wgsl::Lanes::Four.part(), wgsl::function("act", &relu, 1)])
+//! let module = Module::new([wgsl::VectorWidth::Four.part(), wgsl::function("act", &relu, 1)])
 //!     .with_all(wgsl::functions(std::slice::from_ref(&relu)));
 //! assert!(module.source().contains("fn act(x0: V) -> V {"));
 //! ```
@@ -26,7 +26,7 @@ use crate::sizes::in_u32;
 
 /// How many numbers an invocation computes at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Lanes {
+pub enum VectorWidth {
     /// One.
     One,
     /// Two, as a `vec2f`.
@@ -35,7 +35,7 @@ pub enum Lanes {
     Four,
 }
 
-impl Lanes {
+impl VectorWidth {
     /// The number.
     pub const fn count(self) -> usize {
         match self {

@@ -4,7 +4,7 @@ use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::{Error, check_supported};
-use crate::expr::wgsl::Lanes;
+use crate::expr::wgsl::VectorWidth;
 use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
@@ -163,7 +163,7 @@ impl StoredForm for AugmentImages {
             .bind(&args, ["ids", "order"], ["draws"])?;
 
         let load = if self.dtype == DType::U8 { part!("../batch/table_u8.wgsl") } else { part!("../batch/table_f32.wgsl") };
-        let module = AUGMENT_IMAGES.module(&[("Y", dtypes[6])]).with(load).with(Lanes::One.part());
+        let module = AUGMENT_IMAGES.module(&[("Y", dtypes[6])]).with(load).with(VectorWidth::One.part());
         let n = self.n * self.crop_len();
         let ImageAugmentation { border, cutout, .. } = self.augmentation;
         let augment = Dispatch::elementwise(self.name(), "kernels.augment_images", module, n.div_ceil(2))?

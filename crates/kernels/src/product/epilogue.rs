@@ -4,7 +4,7 @@ use super::epilogue_cpu::Prepared;
 use crate::arg::{Arg, Len};
 use crate::dtype::DType;
 use crate::error::{Error, check_supported};
-use crate::expr::wgsl::{self, Lanes};
+use crate::expr::wgsl::{self, VectorWidth};
 use crate::expr::{Activation, Expr};
 use crate::kernel::floats::Floats;
 use crate::kernel::twin::TwinArgs;
@@ -215,9 +215,9 @@ impl Epilogue {
     /// Declares `finished`, which uses the group `FUSED` and the binding `fused` if there is a further argument, and the binding
     /// `state` for random numbers.
     pub(crate) fn parts(&self, results: Results) -> Vec<Part> {
-        let (lanes, at, at_type) = match results {
-            Results::Four => (Lanes::Four, ["i", "col"], "u32"),
-            Results::Two => (Lanes::Two, ["at", "cols"], "vec2u"),
+        let (width, at, at_type) = match results {
+            Results::Four => (VectorWidth::Four, ["i", "col"], "u32"),
+            Results::Two => (VectorWidth::Two, ["at", "cols"], "vec2u"),
         };
         let place = self.operand.map(|operand| match operand {
             EpilogueOperand::Row => at[1],
@@ -243,7 +243,7 @@ impl Epilogue {
         let finished = Part::own("finished", text);
         let functions = wgsl::functions(std::slice::from_ref(&self.expr));
         let epilogue = wgsl::function("epilogue", &self.expr, 1 + self.n_args());
-        [lanes.part(), finished].into_iter().chain(self.draws.map(|_| DRAWS)).chain(functions).chain([epilogue]).collect()
+        [width.part(), finished].into_iter().chain(self.draws.map(|_| DRAWS)).chain(functions).chain([epilogue]).collect()
     }
 }
 

@@ -8,7 +8,7 @@ use crate::elementwise::loads::Loads;
 use crate::elementwise::map_module::constants_part;
 use crate::error::Error;
 use crate::expr::Expr;
-use crate::expr::wgsl::{self, Lanes};
+use crate::expr::wgsl::{self, VectorWidth};
 use crate::kernel::kernel::Kernel;
 use crate::map::layout::{Layout, Pattern};
 use crate::map::map::Map;
@@ -82,7 +82,7 @@ impl PassModule<'_> {
     }
 
     fn loads(&self) -> Loads<'_> {
-        Loads { inputs: &self.reduction.inputs, layout: self.layout, lanes: Lanes::One, in_place: None }
+        Loads { inputs: &self.reduction.inputs, layout: self.layout, width: VectorWidth::One, in_place: None }
     }
 
     /// Whether neighbouring elements belong to neighbouring elements of a result, so neighbouring invocations should read them.
@@ -163,7 +163,7 @@ impl PassModule<'_> {
         };
         let mut main = String::from(HEAD);
         self.main(&mut main);
-        Module::new([Lanes::One.part()])
+        Module::new([VectorWidth::One.part()])
             .with_all(wgsl::functions(&called))
             .with_all(is_packed.then_some(CONVERSIONS))
             .with(constants_part(&self.constants()))

@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 
 use crate::adapter::adapter::Adapter;
 use crate::dtype::DType;
-use crate::expr::wgsl::Lanes;
+use crate::expr::wgsl::VectorWidth;
 use crate::shader::module::{Module, Part, part};
 
 /// The functions by which parts convert floats that are packed in 32-bit words.
@@ -58,7 +58,7 @@ impl Group {
     }
 
     /// As many as the module computes at a time, one or two: `load_x(v: X) -> V` and `store_x(v: V) -> X`, with the types of
-    /// [`Lanes::part`]. If all such groups are f32, `V` is `f32`. Otherwise it is `vec2f`, and the buffers have an even number of
+    /// [`VectorWidth::part`]. If all such groups are f32, `V` is `f32`. Otherwise it is `vec2f`, and the buffers have an even number of
     /// elements, or padding after the last.
     pub(crate) const fn lane(name: &'static str) -> Self {
         Self::new(name, Elements::Lane)
@@ -139,8 +139,8 @@ impl Template {
         let mut text = String::new();
         let lanes: Vec<DType> = self.groups.iter().filter(|group| group.elements == Elements::Lane).map(dtype).collect();
         if !lanes.is_empty() {
-            let lanes = if lanes.iter().any(|dtype| dtype.is_half()) { Lanes::Two } else { Lanes::One };
-            text.push_str(lanes.part().text());
+            let width = if lanes.iter().any(|dtype| dtype.is_half()) { VectorWidth::Two } else { VectorWidth::One };
+            text.push_str(width.part().text());
         }
         let is_bound = |group: &&Group| !group.optional || types.iter().any(|(name, _)| *name == group.name);
         for group in self.groups.iter().filter(is_bound) {
