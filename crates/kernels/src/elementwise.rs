@@ -4,7 +4,7 @@ pub(crate) mod cast;
 pub(crate) mod cast_cpu;
 pub(crate) mod inputs_cpu;
 pub(crate) mod loads;
-mod map;
 pub(crate) mod map_cpu;
 pub(crate) mod map_in_place;
+mod map_kernel;
 pub(crate) mod map_module;

@@ -1,6 +1,7 @@
 use super::concat_columns_cpu;
 use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
+use crate::conversion::stored_form::{StoredForm, by_stored_form, sharing};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::kernel::kernel::{Cost, Kernel, Signature};
@@ -10,7 +11,6 @@ use crate::shader::dispatch::Dispatch;
 use crate::shader::module::part;
 use crate::storage::element::with_element;
 use crate::storage::stored_types::{Group, Template};
-use crate::stored::stored_form::{StoredForm, by_stored_form, sharing};
 
 const CONCAT_COLUMNS: Template = Template::new(&[part!("concat_columns.wgsl")], &[Group::lane("X").loads().stores()]);
 

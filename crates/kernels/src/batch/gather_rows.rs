@@ -6,6 +6,7 @@
 use super::gather_rows_cpu;
 use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
+use crate::conversion::stored_form::{StoredForm, by_stored_form, sharing};
 use crate::dtype::DType;
 use crate::error::{Error, check_supported};
 use crate::kernel::check_sizes::check_sizes;
@@ -16,7 +17,6 @@ use crate::shader::dispatch::Dispatch;
 use crate::shader::module::part;
 use crate::storage::element::with_element;
 use crate::storage::stored_types::{Group, Template};
-use crate::stored::stored_form::{StoredForm, by_stored_form, sharing};
 
 const GATHER_ROWS: Template = Template::new(&[part!("gather_rows.wgsl")], &[Group::lane("X").stores()]);
 

@@ -1,6 +1,7 @@
 use super::shift_columns_cpu;
 use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
+use crate::conversion::stored_form::{StoredForm, by_stored_form, sharing};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::kernel::check_sizes::check_sizes;
@@ -12,7 +13,6 @@ use crate::shader::module::part;
 use crate::sizes::check_size;
 use crate::storage::element::with_element;
 use crate::storage::stored_types::{Group, Template};
-use crate::stored::stored_form::{StoredForm, by_stored_form, sharing};
 
 const SHIFT_COLUMNS: Template = Template::new(&[part!("shift_columns.wgsl")], &[Group::lane("X").loads().stores()]);
 

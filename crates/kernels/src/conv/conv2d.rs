@@ -3,6 +3,7 @@ use super::over_images::{Direction, OverImages, kernel_over_images};
 use crate::adapter::adapter::Adapter;
 use crate::adapter::matmul_family::MatmulFamily;
 use crate::conv::conv_shape::ConvShape;
+use crate::conversion::stored_form::StoredForm;
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::kernel::kernel::{Cost, Kernel, Signature};
@@ -10,7 +11,6 @@ use crate::kernel::twin::TwinArgs;
 use crate::map::map::Map;
 use crate::product::epilogue::Epilogue;
 use crate::shader::dispatch::Dispatch;
-use crate::stored::stored_form::StoredForm;
 
 /// A 2-D convolution with a fused epilogue:
 /// `y[b,i,j,o] = epilogue(Σ_{u,v,c} x[b, i sᵧ - pᵧ + u dᵧ, j sₓ - pₓ + v dₓ, c₀(o) + c] weight[o,u,v,c])`, where `c₀(o)` is the

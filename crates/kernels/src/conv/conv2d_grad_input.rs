@@ -3,6 +3,7 @@ use super::over_images::{Direction, OverImages, kernel_over_images};
 use crate::adapter::adapter::Adapter;
 use crate::adapter::matmul_family::MatmulFamily;
 use crate::conv::conv_shape::ConvShape;
+use crate::conversion::stored_form::StoredForm;
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::kernel::kernel::{Cost, Kernel, Signature};
@@ -10,7 +11,6 @@ use crate::kernel::twin::TwinArgs;
 use crate::map::map::Map;
 use crate::product::epilogue::Epilogue;
 use crate::shader::dispatch::Dispatch;
-use crate::stored::stored_form::StoredForm;
 
 /// The gradient of a [`Conv2d`](crate::Conv2d) with respect to its input:
 /// `grad_x[b,h,w,c] = epilogue(Σ_{u,v,o} grad_y[b,i,j,o] weight[o,u,v,c])` over the windows `(i, j)` whose tap `(u, v)` is the

@@ -4,6 +4,7 @@ use crate::adapter::adapter::Adapter;
 use crate::adapter::matmul_family::MatmulFamily;
 use crate::arg::Arg;
 use crate::conv::conv_shape::{ConvForm, ConvShape};
+use crate::conversion::stored_form::{StoredForm, by_stored_form};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::gemm::transpose::Transpose;
@@ -15,7 +16,6 @@ use crate::product::epilogue_cpu::Finish;
 use crate::product::matmul::Matmul;
 use crate::shader::dispatch::Dispatch;
 use crate::storage::element::with_element;
-use crate::stored::stored_form::{StoredForm, by_stored_form};
 
 /// The gradient of a [`Conv2d`](crate::Conv2d) with respect to its weights:
 /// `grad_weight[o,u,v,c] = Σ_{b,i,j} grad_y[b,i,j,o] x[b, i sᵧ - pᵧ + u dᵧ, j sₓ - pₓ + v dₓ, c₀(o) + c]`, where `c₀(o)` is the

@@ -7,6 +7,7 @@ use crate::adapter::matmul_family::MatmulFamily;
 use crate::arg::Arg;
 use crate::conv::conv_shape::{ConvForm, ConvShape};
 use crate::conv::window::Images;
+use crate::conversion::stored_form::StoredForm;
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::gemm::transpose::Transpose;
@@ -17,7 +18,6 @@ use crate::product::epilogue_cpu::Finish;
 use crate::product::matmul::Matmul;
 use crate::shader::dispatch::Dispatch;
 use crate::storage::element::{Element, with_element};
-use crate::stored::stored_form::StoredForm;
 
 /// A convolution, or its gradient in the input.
 #[derive(Debug, Clone, Copy)]
@@ -180,7 +180,7 @@ macro_rules! kernel_over_images {
                 self.shape.check(self)
             }
 
-            $crate::stored::stored_form::by_stored_form!();
+            $crate::conversion::stored_form::by_stored_form!();
 
             fn twin(&self, args: &mut TwinArgs<'_>) {
                 self.over_images().twin(args);

@@ -7,13 +7,13 @@ use ::half::f16;
 
 use super::recorder::{Recorder, ready};
 use crate::arg::Access;
+use crate::conversion::converted::stored;
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::gemm::transpose::Transpose;
 use crate::kernel::kernel::Kernel as _;
 use crate::product::epilogue::Epilogue;
 use crate::product::matmul::Matmul;
-use crate::stored::converted::stored;
 
 /// Rows of the products. All sizes are multiples of those of cooperative matrices.
 const M: usize = 32;

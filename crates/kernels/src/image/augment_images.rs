@@ -2,6 +2,7 @@ use super::augment_images_cpu;
 use super::augmentation::{Border, Flip, ImageAugmentation};
 use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
+use crate::conversion::stored_form::{StoredForm, by_stored_form, sharing};
 use crate::dtype::DType;
 use crate::error::{Error, check_supported};
 use crate::expr::wgsl::VectorWidth;
@@ -16,7 +17,6 @@ use crate::shader::module::part;
 use crate::shader::param::Param;
 use crate::storage::element::with_element;
 use crate::storage::stored_types::{Group, Template};
-use crate::stored::stored_form::{StoredForm, by_stored_form, sharing};
 
 const AUGMENT_IMAGES: Template = Template::new(&[part!("augment_images.wgsl")], &[Group::one("Y").stores()]);
 const DRAWS: Template = Template::new(&[part!("augment_images_draws.wgsl"), part!("../random/random_words.wgsl")], &[]);

@@ -2,6 +2,7 @@ use super::batch_norm_cpu;
 use super::batch_norm_grad::Half;
 use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
+use crate::conversion::stored_form::{StoredForm, by_stored_form, sharing};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::expr::{Activation, Expr};
@@ -16,7 +17,6 @@ use crate::shader::module::{module, part};
 use crate::sizes::check_size;
 use crate::storage::element::with_element;
 use crate::storage::stored_types::{Group, Template};
-use crate::stored::stored_form::{StoredForm, by_stored_form, sharing};
 
 const X: &[Group] = &[Group::one("X").loads()];
 const BATCH_NORM_STATS: Template = Template::new(&[part!("batch_norm_stats.wgsl"), part!("batch_norm_equal_weights.wgsl")], X);

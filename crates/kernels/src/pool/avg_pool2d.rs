@@ -1,6 +1,7 @@
 use super::avg_pool2d_cpu;
 use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
+use crate::conversion::stored_form::{StoredForm, by_stored_form, sharing};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::kernel::kernel::{Cost, Kernel, Signature};
@@ -12,7 +13,6 @@ use crate::shader::module::part;
 use crate::shader::param::Param;
 use crate::storage::element::with_element;
 use crate::storage::stored_types::{Group, Template};
-use crate::stored::stored_form::{StoredForm, by_stored_form, sharing};
 
 const AVG_POOL2D: Template =
     Template::new(&[part!("avg_pool2d.wgsl"), part!("pool_windows.wgsl")], &[Group::lane("X").loads().stores()]);

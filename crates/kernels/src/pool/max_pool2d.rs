@@ -1,6 +1,7 @@
 use super::max_pool2d_cpu;
 use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
+use crate::conversion::stored_form::{StoredForm, by_stored_form, sharing};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::kernel::kernel::{Cost, Kernel, Signature};
@@ -11,7 +12,6 @@ use crate::shader::dispatch::Dispatch;
 use crate::shader::module::part;
 use crate::storage::element::with_element;
 use crate::storage::stored_types::{Group, Template};
-use crate::stored::stored_form::{StoredForm, by_stored_form, sharing};
 
 const MAX_POOL2D: Template =
     Template::new(&[part!("max_pool2d.wgsl"), part!("pool_windows.wgsl")], &[Group::lane("X").loads().stores()]);

@@ -5,6 +5,7 @@ use super::matmul_stored_cpu::Reads;
 use crate::adapter::adapter::Adapter;
 use crate::adapter::matmul_family::MatmulFamily;
 use crate::arg::{Access, Arg};
+use crate::conversion::stored_form::{StoredForm, by_stored_form};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::gemm::packing::Packing;
@@ -17,7 +18,6 @@ use crate::map::map::Map;
 use crate::product::epilogue::Epilogue;
 use crate::shader::dispatch::Dispatch;
 use crate::storage::element::with_element;
-use crate::stored::stored_form::{StoredForm, by_stored_form};
 
 /// Matrix products with a fused epilogue: `y[i] = epilogue(op(a[i]) op(b[i]))`, for one pair of matrices or a batch of them.
 ///

@@ -2,6 +2,7 @@ use super::arg_max_cpu;
 use super::series::series_dispatch;
 use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
+use crate::conversion::stored_form::{StoredForm, by_stored_form, sharing};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::kernel::kernel::{Cost, Kernel, Signature};
@@ -10,7 +11,6 @@ use crate::shader::dispatch::Dispatch;
 use crate::shader::module::part;
 use crate::storage::element::with_element;
 use crate::storage::stored_types::{Group, Template};
-use crate::stored::stored_form::{StoredForm, by_stored_form, sharing};
 
 const ARG_MAX: Template = Template::new(&[part!("arg_max.wgsl"), part!("../shader/nan.wgsl")], &[Group::one("X").loads()]);
 

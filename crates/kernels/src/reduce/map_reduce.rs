@@ -1,6 +1,7 @@
 use super::{map_reduce_cpu, map_reduce_module};
 use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
+use crate::conversion::converted::Converted;
 use crate::dtype::DType;
 use crate::error::{Error, check_supported};
 use crate::expr::Expr;
@@ -12,7 +13,6 @@ use crate::map::map::{INPUTS, check_floats, check_reads};
 use crate::map::map_input::MapInput;
 use crate::reduce::reduce_op::Reducer;
 use crate::shader::dispatch::Dispatch;
-use crate::stored::converted::Converted;
 
 /// Reductions of elementwise expressions, whose values are not stored in memory: `r = op over dims of expr(x0[i…], x1[i…], …)`
 /// for each of [`exprs`](Self::exprs), and from these the [`results`](Self::results), such as `Σ w l / Σ w`.

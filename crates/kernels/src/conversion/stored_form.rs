@@ -1,11 +1,11 @@
 use crate::adapter::adapter::Adapter;
 use crate::arg::Arg;
+use crate::conversion::converted::{Converted, stored};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
 use crate::shader::dispatch::Dispatch;
-use crate::stored::converted::{Converted, stored};
 
 /// A kernel that has a specialised form for floats stored in 16 bits, which [`Kernel::stored_as`] returns as [`Stored`]. Its twin
 /// checks the [types](TwinArgs::dtype) of its arguments.
