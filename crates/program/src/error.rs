@@ -6,322 +6,136 @@ use brisk_kernels::DType;
 /// Why a program could not be recorded, compiled or run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "a field is described with its variant, unless its name says what it is")]
 pub enum Error {
     /// An error of the kernel itself.
     #[error(transparent)]
     Kernel(#[from] brisk_kernels::Error),
     /// An environment variable has a value that is not accepted.
     #[error("{variable}: {reason}")]
-    Environment {
-        /// Its name.
-        variable: &'static str,
-        /// What is wrong with the value.
-        reason: brisk_kernels::Error,
-    },
-    /// The number of slices differs from the number of the kernel's arguments, not counting scratch.
+    Environment { variable: &'static str, reason: brisk_kernels::Error },
+    /// The number of slices differs from the number of the kernel's arguments, whose `names` these are, not counting scratch.
     #[error(
         "{program}: kernel `{kernel}` takes {expected} arguments, got {found}; give a slice for each of {names}, in this order"
     )]
-    ArgCount {
-        /// The program.
-        program: String,
-        /// The kernel.
-        kernel: &'static str,
-        /// How many arguments it takes.
-        expected: usize,
-        /// Their names.
-        names: String,
-        /// How many slices were given.
-        found: usize,
-    },
+    ArgCount { program: String, kernel: &'static str, expected: usize, names: String, found: usize },
     /// A slice of another length or type than the argument.
     #[error(
         "{program}: kernel `{kernel}` wants {expected_len} {expected_dtype:?} for `{arg}`, got {found_len} {found_dtype:?} of `{buffer}`; give a slice of that type and length, or change the sizes of the kernel"
     )]
     Arg {
-        /// The program.
         program: String,
-        /// The kernel.
         kernel: &'static str,
-        /// The argument.
         arg: &'static str,
-        /// The expected number of elements.
         expected_len: usize,
-        /// The expected type.
         expected_dtype: DType,
-        /// The buffer given.
         buffer: String,
-        /// Elements given.
         found_len: usize,
-        /// Type given.
         found_dtype: DType,
     },
-    /// A kernel is given a buffer twice and writes to it.
+    /// A kernel is given a buffer twice, the second time as `arg`, and writes to it.
     #[error(
         "{program}: kernel `{kernel}` writes `{buffer}` and is given it a second time as `{arg}`; a GPU binds a buffer for reading or for writing, so use another buffer for one of them"
     )]
-    Alias {
-        /// The program.
-        program: String,
-        /// The kernel.
-        kernel: &'static str,
-        /// The buffer.
-        buffer: String,
-        /// The second argument.
-        arg: &'static str,
-    },
-    /// An element of a transient buffer is read before any kernel of the program wrote it.
+    Alias { program: String, kernel: &'static str, buffer: String, arg: &'static str },
+    /// A transient buffer is read before any kernel of the program wrote all of it: `element` is the first that was not written.
     #[error(
         "{program}: kernel `{kernel}` reads transient `{buffer}` as `{arg}` before any kernel wrote element {element} of it; use a persistent buffer for values from outside"
     )]
-    ReadBeforeWrite {
-        /// The program.
-        program: String,
-        /// The kernel.
-        kernel: &'static str,
-        /// The argument.
-        arg: &'static str,
-        /// The buffer.
-        buffer: String,
-        /// The first element that was not written.
-        element: usize,
-    },
+    ReadBeforeWrite { program: String, kernel: &'static str, arg: &'static str, buffer: String, element: usize },
     /// A slice belongs to another program.
     #[error(
         "{program}: kernel `{kernel}` is given a slice of another program as `{arg}`; share values by a `Persistent` that both bind"
     )]
-    ForeignSlice {
-        /// The program.
-        program: String,
-        /// The kernel.
-        kernel: &'static str,
-        /// The argument.
-        arg: &'static str,
-    },
+    ForeignSlice { program: String, kernel: &'static str, arg: &'static str },
     /// An argument without elements.
     #[error("{program}: kernel `{kernel}` has no elements in `{arg}`; leave a kernel over nothing out of the program")]
-    EmptyArg {
-        /// The program.
-        program: String,
-        /// The kernel.
-        kernel: &'static str,
-        /// The argument.
-        arg: &'static str,
-    },
+    EmptyArg { program: String, kernel: &'static str, arg: &'static str },
     /// A kernel lists an argument after its scratch.
     #[error("{program}: kernel `{kernel}` lists `{arg}` after its scratch; scratch comes last in `Kernel::signature`")]
-    ScratchOrder {
-        /// The program.
-        program: String,
-        /// The kernel.
-        kernel: &'static str,
-        /// The argument.
-        arg: &'static str,
-    },
-    /// A slice starts at an offset at which the adapter cannot bind a buffer.
+    ScratchOrder { program: String, kernel: &'static str, arg: &'static str },
+    /// A slice starts at an offset at which the adapter cannot bind a buffer: `alignment_bytes` is its
+    /// `min_storage_buffer_offset_alignment`.
     #[error(
         "{program}: kernel `{kernel}` is given a slice of `{buffer}` from byte {offset_bytes} as `{arg}`, adapter `{adapter}` binds at multiples of {alignment_bytes} bytes; start slices at multiples of 256 bytes, which every adapter supports"
     )]
     SliceOffset {
-        /// The program.
         program: String,
-        /// The kernel.
         kernel: &'static str,
-        /// The argument.
         arg: &'static str,
-        /// The buffer.
         buffer: String,
-        /// Where the slice starts.
         offset_bytes: usize,
-        /// The adapter.
         adapter: String,
-        /// Its `min_storage_buffer_offset_alignment`.
         alignment_bytes: u32,
     },
     /// A host step lists scratch, which only kernels have.
     #[error("{program}: host step `{step}` lists `{arg}` as scratch; keep what it needs on the host")]
-    HostScratch {
-        /// The program.
-        program: String,
-        /// The step.
-        step: &'static str,
-        /// The argument.
-        arg: &'static str,
-    },
-    /// A host step reads or writes something that is not among its arguments.
+    HostScratch { program: String, step: &'static str, arg: &'static str },
+    /// A host step reads or writes something that is not among its arguments: `how` is `read` or `written`, `arg` the index of
+    /// the argument, `start` the first element.
     #[error(
         "host step `{step}`: {len_bytes} bytes from element {start} of argument {arg} cannot be {how}; list the argument, its length and its access in `HostStep::args`"
     )]
-    HostArg {
-        /// The step.
-        step: &'static str,
-        /// Which argument.
-        arg: usize,
-        /// `read` or `written`.
-        how: &'static str,
-        /// The first element.
-        start: usize,
-        /// How many bytes.
-        len_bytes: usize,
-    },
+    HostArg { step: &'static str, arg: usize, how: &'static str, start: usize, len_bytes: usize },
     /// A host step failed.
     #[error("{program}: host step `{step}`: {cause}")]
-    HostStep {
-        /// The program.
-        program: String,
-        /// The step.
-        step: &'static str,
-        /// Its own error.
-        cause: HostFailure,
-    },
+    HostStep { program: String, step: &'static str, cause: HostFailure },
     /// A buffer without elements.
     #[error("buffer `{buffer}` has no elements; a buffer needs at least one")]
-    EmptyBuffer {
-        /// The buffer.
-        buffer: String,
-    },
-    /// Host values of another length than the buffer.
+    EmptyBuffer { buffer: String },
+    /// Host values of another length than the buffer, which has `len` elements.
     #[error(
         "`{buffer}` holds {expected_bytes} bytes ({len} x {dtype:?}), the values on the host have {found_bytes}; give as many values of that type"
     )]
-    HostLen {
-        /// The buffer.
-        buffer: String,
-        /// Its elements.
-        len: usize,
-        /// Its type.
-        dtype: DType,
-        /// Its bytes.
-        expected_bytes: usize,
-        /// Bytes on the host.
-        found_bytes: usize,
-    },
-    /// Host values for elements that the buffer does not have.
+    HostLen { buffer: String, len: usize, dtype: DType, expected_bytes: usize, found_bytes: usize },
+    /// Host values, from element `start` on, for elements that the buffer does not have.
     #[error(
         "`{buffer}` holds {len} x {dtype:?}, and {found_bytes} bytes from element {start} on reach beyond the last; start earlier, or give fewer values"
     )]
-    HostRange {
-        /// The buffer.
-        buffer: String,
-        /// Its elements.
-        len: usize,
-        /// Its type.
-        dtype: DType,
-        /// The first element that would be written.
-        start: usize,
-        /// Bytes on the host.
-        found_bytes: usize,
-    },
+    HostRange { buffer: String, len: usize, dtype: DType, start: usize, found_bytes: usize },
     /// There is no memory on the host for the values of a buffer.
     #[error("the {len_bytes} bytes of `{buffer}` do not fit in the memory of the host, so they cannot be read there")]
-    HostMemory {
-        /// The buffer.
-        buffer: String,
-        /// Its bytes.
-        len_bytes: usize,
-    },
-    /// Host values of a type that the buffer does not hold.
+    HostMemory { buffer: String, len_bytes: usize },
+    /// Host values of a type, `found`, that the buffer does not hold; its values are `expected` on the host.
     #[error(
         "`{buffer}` holds {dtype:?}, which is `{expected}` on the host, found `{found}`; convert the values, give the buffer another dtype, or use bytes (`read_bytes`, `write_bytes`)"
     )]
-    HostType {
-        /// The buffer.
-        buffer: String,
-        /// Its type.
-        dtype: DType,
-        /// The type of its values on the host.
-        expected: &'static str,
-        /// The type of the given values.
-        found: &'static str,
-    },
+    HostType { buffer: String, dtype: DType, expected: &'static str, found: &'static str },
     /// A program reads a [required](crate::Persistent::required) buffer that has never been written on the device.
     #[error(
         "{program}: kernel `{kernel}` reads `{buffer}`, to which nothing has been written on `{device}`; write its values before the first run, such as with `Device::write`, or as the documentation of the model that it belongs to says"
     )]
-    Unwritten {
-        /// The program.
-        program: String,
-        /// The kernel.
-        kernel: &'static str,
-        /// The buffer.
-        buffer: String,
-        /// The device.
-        device: String,
-    },
+    Unwritten { program: String, kernel: &'static str, buffer: String, device: String },
     /// The selected device does not exist.
     #[error(
         "no device `{asked}`; available are {available}; select one of them by its index or a part of its name, or say `best`, `gpu`, `cpu` or `software`"
     )]
-    NoDevice {
-        /// The selection.
-        asked: String,
-        /// The available devices.
-        available: String,
-    },
+    NoDevice { asked: String, available: String },
     /// The driver refused to open the adapter.
     #[error("adapter `{adapter}` does not open: {reason}; pick another with BRISK_DEVICE, or `cpu`")]
-    Open {
-        /// The adapter.
-        adapter: String,
-        /// The driver's error.
-        reason: String,
-    },
+    Open { adapter: String, reason: String },
     /// One buffer is larger than the adapter allows.
     #[error(
         "`{buffer}` is {len_bytes} bytes, adapter `{adapter}` allows at most {limit_bytes} in one buffer; use smaller batches, fewer rows or the cpu"
     )]
-    BufferLimit {
-        /// The buffer.
-        buffer: String,
-        /// Its length.
-        len_bytes: u64,
-        /// The adapter.
-        adapter: String,
-        /// Its limit.
-        limit_bytes: u64,
-    },
-    /// The device does not have enough memory for a buffer.
+    BufferLimit { buffer: String, len_bytes: u64, adapter: String, limit_bytes: u64 },
+    /// The device, on which this process holds `allocated_bytes`, does not have enough memory for a buffer.
     #[error(
         "`{buffer}` ({len_bytes} bytes) does not fit on `{device}`, where this process holds {allocated_bytes} bytes; use smaller batches or another device"
     )]
-    OutOfMemory {
-        /// The buffer.
-        buffer: String,
-        /// Its length.
-        len_bytes: u64,
-        /// The device.
-        device: String,
-        /// What is allocated there.
-        allocated_bytes: u64,
-    },
-    /// A program or buffer would take the device beyond its [`memory_limit`](crate::DeviceBuilder::memory_limit).
+    OutOfMemory { buffer: String, len_bytes: u64, device: String, allocated_bytes: u64 },
+    /// A program or buffer, `name`, would take the device beyond its [`memory_limit`](crate::DeviceBuilder::memory_limit): it
+    /// needs `needed_bytes` in addition to those that are held.
     #[error(
         "`{name}` needs {needed_bytes} bytes on `{device}`, where {held_bytes} of at most {limit_bytes} are held; use smaller batches, drop programs and buffers not needed any more, or raise the memory limit"
     )]
-    MemoryLimit {
-        /// The program or buffer.
-        name: String,
-        /// Bytes it needs in addition to those that are held.
-        needed_bytes: u64,
-        /// The device.
-        device: String,
-        /// What is allocated there.
-        held_bytes: u64,
-        /// The limit.
-        limit_bytes: u64,
-    },
-    /// The device failed during work: its driver lost it, or reported an error outside any call. All later calls fail too.
+    MemoryLimit { name: String, needed_bytes: u64, device: String, held_bytes: u64, limit_bytes: u64 },
+    /// The device failed during work, which is the kernel or program that it was given last: its driver lost it, or reported an
+    /// error outside any call. All later calls fail too.
     #[error(
         "device `{device}` failed {during}: {reason}; what it held is lost, open it again and start from the last checkpoint"
     )]
-    DeviceFailed {
-        /// The device.
-        device: String,
-        /// The work it had been given last: a kernel or a program.
-        during: String,
-        /// The driver's error.
-        reason: String,
-    },
+    DeviceFailed { device: String, during: String, reason: String },
 }
 
 /// The error of a [`HostStep`](crate::HostStep), shared by the clones of an [`Error`]. Two are equal if they share one error.

@@ -7,127 +7,53 @@ use crate::reduce_op::ReduceOp;
 ///
 /// [`Length`](Error::Length), [`Root`](Error::Root) and [`Unsupported`](Error::Unsupported) are found before anything is sent,
 /// and the group can continue. After any other error the group is dead: every later call of every rank returns the same error.
+///
+/// An `op` is the operation, a `rank` without another one the rank that called it.
 #[non_exhaustive]
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "a field is described with its variant, unless its name says what it is")]
 pub enum Error {
-    /// Two buffers whose lengths cannot both be right.
+    /// Two buffers whose lengths cannot both be right: `rule` says what the expected length of `arg` follows from.
     #[error("{op} on rank {rank}: `{arg}` has {found} elements, expected {expected}: {rule}")]
-    Length {
-        /// The operation.
-        op: &'static str,
-        /// The calling rank.
-        rank: usize,
-        /// Which of its arguments.
-        arg: &'static str,
-        /// How many elements it should have.
-        expected: usize,
-        /// How many it has.
-        found: usize,
-        /// What the expected length follows from.
-        rule: &'static str,
-    },
+    Length { op: &'static str, rank: usize, arg: &'static str, expected: usize, found: usize, rule: &'static str },
     /// A root that is not a rank of the group.
     #[error("{op} on rank {rank}: root {root} of a world of {world_size}; ranks count from 0 to world_size - 1")]
-    Root {
-        /// The operation.
-        op: &'static str,
-        /// The calling rank.
-        rank: usize,
-        /// The requested root.
-        root: usize,
-        /// How many ranks there are.
-        world_size: usize,
-    },
+    Root { op: &'static str, rank: usize, root: usize, world_size: usize },
     /// A reduction that is not defined for the element type.
     #[error("{op} on rank {rank}: {reduce:?} of {element:?} is not defined; reduce floats, or use a sum")]
-    Unsupported {
-        /// The operation.
-        op: &'static str,
-        /// The calling rank.
-        rank: usize,
-        /// The reduction.
-        reduce: ReduceOp,
-        /// The element type.
-        element: ElementType,
-    },
-    /// Ranks made different calls. No buffer was changed.
+    Unsupported { op: &'static str, rank: usize, reduce: ReduceOp, element: ElementType },
+    /// Ranks made different calls: `rank` the one in `mine`, `other` the one in `theirs`. No buffer was changed.
     #[error(
         "rank {rank} {} where rank {other} {}: every rank must make the same calls, in the same order, with the same lengths and \
          types; look for a branch that depends on the rank",
         did(mine),
         did(theirs)
     )]
-    Mismatch {
-        /// A rank.
-        rank: usize,
-        /// What it called.
-        mine: String,
-        /// Another rank.
-        other: usize,
-        /// What that one called.
-        theirs: String,
-    },
-    /// Ranks hold different models, or run different programs.
+    Mismatch { rank: usize, mine: String, other: usize, theirs: String },
+    /// Ranks hold different models, or run different programs: `what`, such as a parameter, is `mine` on `rank` and `theirs` on
+    /// `other`.
     #[error(
         "{what} differs between rank {rank} and rank {other}: {mine} against {theirs}; start all ranks with the same program, settings and data"
     )]
-    Disagreement {
-        /// Which parameter, or what else.
-        what: String,
-        /// A rank.
-        rank: usize,
-        /// What it has.
-        mine: String,
-        /// Another rank.
-        other: usize,
-        /// What that one has.
-        theirs: String,
-    },
-    /// Some replicas have run out of batches and others have not.
+    Disagreement { what: String, rank: usize, mine: String, other: usize, theirs: String },
+    /// Some replicas have run out of batches and others have not: how many of all replicas have one, and how many have none.
     #[error("{has} have a batch, {lacks} have none left; give each the same number of batches, or let those that are done join")]
-    Uneven {
-        /// The number of replicas with a batch, and of all replicas.
-        has: String,
-        /// The number of replicas without.
-        lacks: String,
-    },
-    /// Another rank has failed or left.
+    Uneven { has: String, lacks: String },
+    /// Another rank has failed or left: `rank` was the first, and `why` is its error or panic.
     #[error("rank {rank} failed: {why}; the run ends, start again from the last checkpoint")]
-    PeerFailed {
-        /// The rank that failed first.
-        rank: usize,
-        /// Its error or panic.
-        why: String,
-    },
-    /// Some ranks did not call an operation within the time limit.
+    PeerFailed { rank: usize, why: String },
+    /// The ranks in `missing` did not call an operation within the time limit, which the others have `waited`.
     #[error(
         "{op}: waited {waited:?} for {}, which did not respond in time; restart the run from the last checkpoint",
         ranks(missing)
     )]
-    Timeout {
-        /// The operation.
-        op: &'static str,
-        /// The ranks that did not call it.
-        missing: Vec<usize>,
-        /// How long the others waited.
-        waited: Duration,
-    },
+    Timeout { op: &'static str, missing: Vec<usize>, waited: Duration },
     /// An operation of a communication thread that has ended.
     #[error("{op}: the communication thread has ended, because `finish` was called before")]
-    Closed {
-        /// The operation.
-        op: &'static str,
-    },
-    /// An error of the communication library.
+    Closed { op: &'static str },
+    /// An error of the communication library: its code and its message.
     #[error("{op}: {text} (code {code})")]
-    Engine {
-        /// The operation.
-        op: &'static str,
-        /// Its code.
-        code: i32,
-        /// Its message.
-        text: String,
-    },
+    Engine { op: &'static str, code: i32, text: String },
 }
 
 /// `rank 1`, `ranks 0, 2`.

@@ -10,15 +10,11 @@ use crate::gradient_clip::GradientClip;
 /// [report](crate::FitReport::warnings), also in the [file](crate::ReportFile).
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "a field is described with its variant, unless its name says what it is")]
 pub enum Warning {
     /// The batch size is larger than the number of rows, so that an epoch is one batch of all rows.
     #[error("the batch size is {batch_rows}, but there are only {n_rows} rows to train on: an epoch is one step")]
-    BatchBeyondRows {
-        /// Rows per batch, as set.
-        batch_rows: usize,
-        /// How many rows there are to train on.
-        n_rows: usize,
-    },
+    BatchBeyondRows { batch_rows: usize, n_rows: usize },
     /// Gradients are clipped to less than [`TINY_CLIP`](Self::TINY_CLIP), so that parameters hardly change.
     #[error(
         "gradients are clipped to {}",
@@ -27,18 +23,12 @@ pub enum Warning {
             GradientClip::Value(limit) => format!("{limit:e}, which leaves the parameters as they are; usual limits are 0.1 to 10"),
         }
     )]
-    TinyClip {
-        /// The limit.
-        clip: GradientClip,
-    },
+    TinyClip { clip: GradientClip },
     /// Batches are normalised by the statistics of each replica's part, so that the result depends on the number of replicas.
     #[error(
         "batch normalisation uses the statistics of each of {n_replicas} replicas' part of a batch, so the result differs from that of one device; `BatchStatistics::OfAll` uses those of the whole batch"
     )]
-    StatisticsOfReplica {
-        /// How many replicas there are.
-        n_replicas: usize,
-    },
+    StatisticsOfReplica { n_replicas: usize },
     /// The optimizer's average is validated, such as that of [`ScheduleFreeAdamW`](brisk_nn::ScheduleFreeAdamW), with the running
     /// statistics of batch normalisation that belong to the parameters of the steps.
     #[error(
@@ -47,7 +37,8 @@ pub enum Warning {
     StatisticsOfIterates,
     /// The model keeps the standardisation of the rows that it was trained on before, with which these rows are far from mean 0
     /// and deviation 1. Set [`Trainer::standardisation`](crate::Trainer::standardisation) to that of the rows, or to the model's
-    /// own, if that is intended.
+    /// own, if that is intended. `column` is the first such column; mean and deviation are `kept`, and in the training rows
+    /// `of_rows`.
     #[error(
         "column {column} has mean {} and deviation {}, but the model keeps standardising it by mean {} and deviation {}, those of the rows that it was trained on before; `Trainer::standardisation` with `Standardisation::of(…)` uses those of these rows",
         of_rows[0],
@@ -55,98 +46,51 @@ pub enum Warning {
         kept[0],
         kept[1]
     )]
-    KeptStandardisation {
-        /// The first such column.
-        column: usize,
-        /// Mean and deviation by which it is standardised.
-        kept: [f32; 2],
-        /// Mean and deviation that it has in the training rows.
-        of_rows: [f32; 2],
-    },
+    KeptStandardisation { column: usize, kept: [f32; 2], of_rows: [f32; 2] },
     /// The validation rows have weights, which are used in training only.
     #[error(
         "the {n_rows} validation rows have weights, which the validation loss and the metrics do not use: each row counts once"
     )]
-    UnusedWeights {
-        /// How many validation rows there are.
-        n_rows: usize,
-    },
+    UnusedWeights { n_rows: usize },
     /// The first loss is [`LARGE_LOSS`](Self::LARGE_LOSS) or more.
     #[error(
         "the first loss is {loss:e}; look for features, labels or weights of the wrong scale: labels of a regression are not standardised"
     )]
-    LargeLoss {
-        /// The loss of the first batch.
-        loss: f32,
-    },
-    /// A metric that does not exist for the validation rows, such as R² of labels that are all the same; the run leaves it out.
+    LargeLoss { loss: f32 },
+    /// A metric, named as in logs (`valid_r2`), that does not exist for the validation rows, such as R² of labels that are all
+    /// the same; the run leaves it out.
     #[error("`{metric}` is left out: {reason}")]
-    UndefinedMetric {
-        /// Its name in logs, such as `valid_r2`.
-        metric: String,
-        /// Why it does not exist.
-        reason: String,
-    },
-    /// The loss on the validation rows is NaN or infinite, for the first time in the run. If the loss of a training step is, the
-    /// run ends ([`Error::NonFiniteLoss`](crate::Error::NonFiniteLoss)).
+    UndefinedMetric { metric: String, reason: String },
+    /// The mean loss on the validation rows is NaN or infinite, for the first time in the run, after this batch of this epoch,
+    /// both from 1. If the loss of a training step is, the run ends ([`Error::NonFiniteLoss`](crate::Error::NonFiniteLoss)).
     #[error(
         "the validation loss after batch {batch} of epoch {epoch} is {loss}: the model diverges, or its outputs are too large for the loss; lower the learning rate, clip gradients, or find the operation with `TrainerConfig::detect_anomaly`"
     )]
-    NonFiniteValidLoss {
-        /// The epoch, from 1.
-        epoch: usize,
-        /// The batch of the epoch, from 1, after which the model was validated.
-        batch: usize,
-        /// The mean loss.
-        loss: f64,
-    },
+    NonFiniteValidLoss { epoch: usize, batch: usize, loss: f64 },
     /// A checkpoint, or what belongs to it, could not be copied to the run's [store](crate::Outputs::store), for the first time
     /// or again. It is copied with the next one.
     #[error("not copied; the next checkpoint tries again: {}", printable(&naming(object, reason)))]
-    NotCopied {
-        /// The object in the store.
-        object: String,
-        /// The error of the store.
-        reason: String,
-    },
-    /// At the end of the run, the store does not have its latest checkpoints. Those in the run's folder are complete.
+    NotCopied { object: String, reason: String },
+    /// At the end of the run, the store does not have its latest checkpoints: these objects are missing, or are older ones;
+    /// `reason` is its last error. Those in the run's folder are complete.
     #[error(
         "the run has ended without copies of its latest checkpoints: {}; copy the run's folder before it is lost",
         printable(&naming(&objects.join(", "), reason))
     )]
-    CopiesMissing {
-        /// The objects that are missing, or are older ones.
-        objects: Vec<String>,
-        /// The last error of the store.
-        reason: String,
-    },
+    CopiesMissing { objects: Vec<String>, reason: String },
     /// The [report](crate::Trainer::report) could not be written at the end of the run. The model is trained nevertheless.
     #[error("the report was not written: {}", printable(reason))]
-    NoReport {
-        /// The error, with the path.
-        reason: String,
-    },
+    NoReport { reason: String },
     /// A setting has no effect on the run, or another one than intended.
     #[error("`{setting}` has not the intended effect: {reason}")]
-    NoEffect {
-        /// Its name.
-        setting: &'static str,
-        /// Why.
-        reason: String,
-    },
-    /// All steps of an epoch were skipped, so that it trained nothing, while the loss scale was reduced.
+    NoEffect { setting: &'static str, reason: String },
+    /// All steps of an epoch, counted from 1, were skipped, so that it trained nothing, while the loss scale was reduced, to
+    /// `scale` at its end.
     #[error(
         "epoch {epoch} trained nothing: {} overflowed f16 and were skipped; the loss scale is now {scale:e}",
         if *n_skipped == 1 { "the only step".to_owned() } else { format!("all {n_skipped} steps") }
     )]
-    NoStepTaken {
-        /// The epoch, from 1.
-        epoch: usize,
-        /// How many steps it has.
-        n_skipped: u32,
-        /// The loss scale at the end of the epoch.
-        scale: f32,
-    },
+    NoStepTaken { epoch: usize, n_skipped: u32, scale: f32 },
 }
 
 impl Warning {

@@ -82,47 +82,25 @@ pub(crate) fn check_batch(batch_rows: usize, world_size: usize) -> Result<(), Er
 }
 
 /// Whether rows are resident or streamed, and why. Its `Display` is a line for people.
+///
+/// `len_bytes` is what the rows take, or would take, on the device, `budget_bytes` what they may take, and `chunk_bytes` what a
+/// chunk takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "a field is described with its variant, unless its name says what it is")]
 pub enum FeedReason {
     /// Resident, as requested.
-    ResidentAsked {
-        /// What the rows take.
-        len_bytes: usize,
-    },
+    ResidentAsked { len_bytes: usize },
     /// Resident, since the rows fit into the budget; if no budget is known, since the device had room for them.
-    ResidentFits {
-        /// What the rows take.
-        len_bytes: usize,
-        /// What they may take.
-        budget_bytes: Option<usize>,
-    },
+    ResidentFits { len_bytes: usize, budget_bytes: Option<usize> },
     /// Streamed, as requested.
-    StreamedAsked {
-        /// What a chunk takes on the device.
-        chunk_bytes: usize,
-    },
+    StreamedAsked { chunk_bytes: usize },
     /// Streamed, since the rows exceed the budget.
-    StreamedBeyondBudget {
-        /// What the rows would take.
-        len_bytes: usize,
-        /// What they may take.
-        budget_bytes: usize,
-        /// What a chunk takes on the device.
-        chunk_bytes: usize,
-    },
+    StreamedBeyondBudget { len_bytes: usize, budget_bytes: usize, chunk_bytes: usize },
     /// Streamed, since the device had no room for the rows.
-    StreamedDeviceFull {
-        /// What the rows would take.
-        len_bytes: usize,
-        /// What a chunk takes on the device.
-        chunk_bytes: usize,
-    },
+    StreamedDeviceFull { len_bytes: usize, chunk_bytes: usize },
     /// Streamed, since only the host computes this order.
-    StreamedForOrder {
-        /// What a chunk takes on the device.
-        chunk_bytes: usize,
-    },
+    StreamedForOrder { chunk_bytes: usize },
 }
 
 impl FeedReason {
