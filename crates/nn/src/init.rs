@@ -3,55 +3,34 @@ use brisk_kernels::Philox;
 /// The initial values of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "a field is described with its variant, unless its name says what it is")]
 pub enum Init {
     /// The same value for all elements.
     Constant(f32),
     /// Uniform within `±1 / √fan_in`: PyTorch's initial distribution for linear and convolution layers, for both weights and
     /// biases.
     FanIn(usize),
-    /// As [`FanIn`](Self::FanIn), the same `len` elements again and again: members of an ensemble that start alike.
-    RepeatedFanIn {
-        /// The inputs of a layer.
-        n_in: usize,
-        /// Elements that are drawn once.
-        len: usize,
-    },
+    /// As [`FanIn`](Self::FanIn) of `n_in`, the same `len` elements again and again: members of an ensemble that start alike.
+    RepeatedFanIn { n_in: usize, len: usize },
     /// Uniform within `±` this number.
     Uniform(f32),
     /// Normal with this standard deviation, mean 0.
     Normal(f32),
-    /// Normal with mean 0, without values beyond three deviations.
-    TruncatedNormal {
-        /// The standard deviation of the distribution that is cut.
-        std: f32,
-    },
+    /// Normal with mean 0 and standard deviation `std`, without values beyond three deviations.
+    TruncatedNormal { std: f32 },
     /// Normal with deviation 1 and mean 0, the same number for each run of `len` elements.
-    NormalRuns {
-        /// Elements that are drawn together.
-        len: usize,
-    },
+    NormalRuns { len: usize },
     /// 1 or -1, with equal chance.
     Signs,
     /// Filters `[n_out, height, width, n_in]` of which the first `n_in` of each group are the identity, 1 at the centre of their
     /// own channel, and the others are drawn as in [`FanIn`](Self::FanIn). So the convolution initially passes its input through.
     ///
-    /// The identity is that of `torch.nn.init.dirac_`, which makes the other filters zeros.
-    Dirac {
-        /// Height and width of a filter.
-        kernel: [usize; 2],
-        /// Input channels of a filter: those of its group.
-        n_in: usize,
-        /// Filters of a group; `n_out` without groups.
-        n_group_filters: usize,
-    },
+    /// A filter has `n_in` input channels, those of its group, which has `n_group_filters` filters, `n_out` without groups. The
+    /// identity is that of `torch.nn.init.dirac_`, which makes the other filters zeros.
+    Dirac { kernel: [usize; 2], n_in: usize, n_group_filters: usize },
     /// Rows of `dim` numbers, normal with deviation 1 and mean 0, the row `padding` zeros: PyTorch's initial distribution for
     /// embeddings.
-    Embedding {
-        /// Numbers per row.
-        dim: usize,
-        /// The row of zeros, if there is one.
-        padding: Option<usize>,
-    },
+    Embedding { dim: usize, padding: Option<usize> },
 }
 
 impl Init {

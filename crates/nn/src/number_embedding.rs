@@ -8,36 +8,20 @@ use crate::periodic::Periodic;
 use crate::piecewise_linear::PiecewiseLinear;
 
 /// How numbers become the input of a network.
+///
+/// A column becomes `dim` numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[expect(missing_docs, reason = "a field is described with its variant, unless its name says what it is")]
 pub enum NumberEmbedding {
     /// As they are.
     Plain,
-    /// By a [piecewise-linear](PiecewiseLinear) encoding.
-    PiecewiseLinear {
-        /// The edges of the bins of each column, in increasing order.
-        edges: Vec<Vec<f32>>,
-        /// Numbers that a column becomes.
-        dim: usize,
-    },
-    /// By [waves](Periodic).
-    Periodic {
-        /// Frequencies of each column.
-        n_frequencies: usize,
-        /// The standard deviation of the initial frequencies, in cycles per unit.
-        std: f32,
-        /// Numbers that a column becomes.
-        dim: usize,
-    },
-    /// By [waves with phases, followed by the number](Pbld).
-    Pbld {
-        /// Frequencies of each column.
-        n_frequencies: usize,
-        /// The standard deviation of the initial frequencies, in cycles per unit.
-        std: f32,
-        /// Numbers that a column becomes, itself included.
-        dim: usize,
-    },
+    /// By a [piecewise-linear](PiecewiseLinear) encoding with these edges of the bins of each column, in increasing order.
+    PiecewiseLinear { edges: Vec<Vec<f32>>, dim: usize },
+    /// By [waves](Periodic), whose initial frequencies have the standard deviation `std`, in cycles per unit.
+    Periodic { n_frequencies: usize, std: f32, dim: usize },
+    /// By [waves with phases, followed by the number](Pbld), which is one of the `dim` numbers.
+    Pbld { n_frequencies: usize, std: f32, dim: usize },
 }
 
 impl NumberEmbedding {

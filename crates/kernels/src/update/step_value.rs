@@ -5,6 +5,7 @@ use crate::float::{ln, one_minus_exp_neg};
 ///
 /// Counts are compared as integers, so that this is exact in runs of any length.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[expect(missing_docs, reason = "a field is described with its variant, unless its name says what it is")]
 pub enum StepValue {
     /// The learning rate, `table[min(state.batch, n - 1)]`, times the factor of the group.
     Rate,
@@ -14,30 +15,13 @@ pub enum StepValue {
     Skipped,
     /// The number in an argument of its own, such as a norm.
     Number,
-    /// The entry of the table for this count: the first one for counts up to `every`, the next one for the next `every`, and the
-    /// last one for all further counts.
-    Entry {
-        /// What is counted.
-        of: StepCount,
-        /// Counts for each entry, at least 1.
-        every: u32,
-    },
-    /// 1 if this count is `first`, or `first` plus a multiple of `every`; else 0.
-    Due {
-        /// What is counted.
-        of: StepCount,
-        /// The first count for which it is 1.
-        first: u32,
-        /// The distance of the others, at least 1; `u32::MAX` for none.
-        every: u32,
-    },
+    /// The entry of the table for this count: the first one for counts up to `every`, at least 1, the next one for the next
+    /// `every`, and the last one for all further counts.
+    Entry { of: StepCount, every: u32 },
+    /// 1 if this count is `first`, or `first` plus a multiple of `every`, at least 1, or `u32::MAX` for none; else 0.
+    Due { of: StepCount, first: u32, every: u32 },
     /// 1 if this count is at most `last`, else 0.
-    UpTo {
-        /// What is counted.
-        of: StepCount,
-        /// The last count for which it is 1.
-        last: u32,
-    },
+    UpTo { of: StepCount, last: u32 },
     /// `1 / (1 - decayᵗ)` for update number `t`, by which a running mean that starts at 0 is multiplied to correct its bias; the
     /// decay is from 0 to below 1.
     BiasCorrection(f32),
