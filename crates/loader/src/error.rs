@@ -135,7 +135,6 @@ fn at_stage(stage: &Option<Stage>) -> String {
     }
 }
 
-/// The message of a panic.
 pub(crate) fn panic_message(thrown: Box<dyn Any + Send>) -> String {
     let text = thrown.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| thrown.downcast_ref::<String>().cloned()).unwrap_or_default()

@@ -23,9 +23,6 @@ pub struct HugePages<T> {
 
 impl<T: Pod> HugePages<T> {
     /// Copies `values`.
-    ///
-    /// # Errors
-    /// [`Error::Memory`] if there is not enough memory.
     pub(crate) fn copy_of(values: &[T]) -> Result<Self, Error> {
         let mut copy = Self::zeroed(values.len())?;
         copy.copy_from_slice(values);

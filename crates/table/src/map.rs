@@ -78,7 +78,6 @@ impl Bytes {
         Ok(())
     }
 
-    /// Hints that some bytes will be read soon.
     pub(crate) fn will_need(&self, bytes: Range<usize>) {
         #[cfg(unix)]
         if let Self::Mapped(map) = self {

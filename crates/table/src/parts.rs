@@ -55,7 +55,6 @@ impl Parts {
         }
     }
 
-    /// The number of bytes of one row of a tensor of the table.
     pub(crate) fn row_bytes(&self, tensor: &Tensor) -> usize {
         // Cannot overflow: the tensor has at least that many bytes, or no rows. The product of the other dimensions was checked
         // without zeros.

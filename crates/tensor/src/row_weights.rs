@@ -52,10 +52,6 @@ impl Graph {
 
     /// The weights of the rows of `x`, which the operation `op` normalises in `n_groups` groups; `is_shared` if with the rows of
     /// other replicas.
-    ///
-    /// # Errors
-    /// [`Error::Shape`] for rows that are not those of the batch; [`Error::OneValue`] if the last batch of an epoch leaves one
-    /// value per channel.
     pub(crate) fn norm_weights(
         &self,
         op: &'static str,

@@ -19,6 +19,9 @@ use crate::warning::Warning;
 /// each has its own callbacks; [`RunView::is_first`] is for those that write files. A callback that ends the run must do so on
 /// every replica.
 ///
+/// # Errors
+/// An error that a method returns ends the run, which returns it. That of [`on_load_checkpoint`](Self::on_load_checkpoint) refuses
+/// the checkpoint.
 /// # Examples
 /// Stops when the losses of training and validation are too far apart:
 /// ```
@@ -38,9 +41,6 @@ use crate::warning::Warning;
 #[expect(unused_variables, reason = "defaults do nothing")]
 pub trait Callback {
     /// The run starts, or resumes.
-    ///
-    /// # Errors
-    /// Ends the run with this error, as those of all methods do.
     fn on_fit_start(&mut self, run: &RunView<'_>) -> Result<(), Error> {
         Ok(())
     }
@@ -49,18 +49,12 @@ pub trait Callback {
     fn on_warning(&mut self, warning: &Warning) {}
 
     /// An epoch starts, or is resumed within.
-    ///
-    /// # Errors
-    /// Ends the run.
     fn on_epoch_start(&mut self, run: &RunView<'_>) -> Result<(), Error> {
         Ok(())
     }
 
     /// A group of batches has been trained on. All batches that a checkpoint covers are reported before it is written, and all
     /// batches that the device has finished before the run ends, also if a stop was requested or an error ends it.
-    ///
-    /// # Errors
-    /// Ends the run.
     fn on_batches_end(&mut self, run: &RunView<'_>, batches: &BatchesEnd<'_>) -> Result<(), Error> {
         Ok(())
     }
@@ -78,8 +72,6 @@ pub trait Callback {
     /// taken no further step, so that `run.params` has the parameters after this step and its gradients. Its batches have been
     /// reported to [`on_batches_end`](Self::on_batches_end).
     ///
-    /// # Errors
-    /// Ends the run.
     /// # Examples
     /// Notes the norm of the gradients at every 100th step:
     /// ```
@@ -110,9 +102,6 @@ pub trait Callback {
 
     /// The model has been validated, at the end of an epoch or [within it](crate::TrainerConfig::validate_within_epoch).
     /// [`ControlFlow::Break`] ends the run here.
-    ///
-    /// # Errors
-    /// Ends the run.
     fn on_validation_end(&mut self, run: &RunView<'_>, validation: &ValidationEnd<'_>) -> Result<ControlFlow<()>, Error> {
         Ok(ControlFlow::Continue(()))
     }
@@ -120,9 +109,6 @@ pub trait Callback {
     /// A checkpoint is on disk. It is written while training continues, so that `run` has the epoch and the steps of the
     /// checkpoint, but the device may have the parameters of a later step. With replicas, which write together, training waits
     /// for the file.
-    ///
-    /// # Errors
-    /// Ends the run.
     fn on_checkpoint(&mut self, run: &RunView<'_>, path: &Path) -> Result<(), Error> {
         Ok(())
     }
@@ -138,33 +124,21 @@ pub trait Callback {
     /// The outputs of the best model for the validation rows, and the labels of these rows, shaped as in [`ValidationEnd`]. They
     /// are computed again before [`on_fit_end`](Self::on_fit_end), if the model was validated before the run was resumed and a
     /// callback [needs](Self::needs_best_outputs) them.
-    ///
-    /// # Errors
-    /// Is returned by the run.
     fn on_best_outputs(&mut self, run: &RunView<'_>, outputs: &[f32], labels: &[f32]) -> Result<(), Error> {
         Ok(())
     }
 
     /// The run has ended, and the device has the parameters of the best model.
-    ///
-    /// # Errors
-    /// Is returned by the run.
     fn on_fit_end(&mut self, run: &RunView<'_>, report: &FitReport) -> Result<(), Error> {
         Ok(())
     }
 
     /// A checkpoint to resume from is about to be written: add the state of this callback here, under names of its own.
-    ///
-    /// # Errors
-    /// Ends the run.
     fn on_save_checkpoint(&self, checkpoint: &mut Checkpoint) -> Result<(), Error> {
         Ok(())
     }
 
     /// The run resumes from a checkpoint, before [`on_fit_start`](Self::on_fit_start).
-    ///
-    /// # Errors
-    /// Refuses the checkpoint.
     fn on_load_checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<(), Error> {
         Ok(())
     }

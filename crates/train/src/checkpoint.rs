@@ -186,7 +186,6 @@ impl Checkpoint {
         self.tensors.get(name).map(|tensor| tensor.shape.as_slice())
     }
 
-    /// Whether there is a tensor with this name.
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.tensors.contains_key(name)
     }
@@ -215,7 +214,6 @@ impl Checkpoint {
         self.has_metadata(key).then(|| self.metadata(key, expected)).transpose()
     }
 
-    /// Whether there is a string with this name.
     pub(crate) fn has_metadata(&self, key: &str) -> bool {
         self.metadata.contains_key(key)
     }

@@ -18,6 +18,8 @@ pub type StoreError = Box<dyn std::error::Error + Send + Sync>;
 /// methods, and a fifth if it can read a part of an object. Each of them may take long, and is called on a thread that training
 /// does not wait for, unless each replica writes [a file of its own](crate::CheckpointFiles::OneAReplica).
 ///
+/// # Errors
+/// Those of the store, after it has tried as often as makes sense.
 /// # Examples
 /// A folder of another disk:
 /// ```
@@ -60,22 +62,13 @@ pub trait CheckpointStore: fmt::Debug + Send + Sync {
     fn name_of(&self, object: &str) -> String;
 
     /// Copies a file to an object, which appears, or replaces an old one, once all of it was written.
-    ///
-    /// # Errors
-    /// The store's, after it has tried as often as makes sense.
     fn put(&self, file: &Path, object: &str) -> Result<(), StoreError>;
 
     /// The bytes of an object; `None` if there is none.
-    ///
-    /// # Errors
-    /// The store's.
     fn read(&self, object: &str) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// Some bytes of an object, as far as it has them, and its length in bytes; `None` if there is none. This method reads the
     /// whole object, unless a store does better.
-    ///
-    /// # Errors
-    /// The store's.
     fn read_part(&self, object: &str, bytes: Range<u64>) -> Result<Option<(Vec<u8>, u64)>, StoreError> {
         Ok(self.read(object)?.map(|whole| {
             let [start, end] = [bytes.start, bytes.end].map(|at| whole.len().min(at as usize));
@@ -84,9 +77,6 @@ pub trait CheckpointStore: fmt::Debug + Send + Sync {
     }
 
     /// Removes an object. It is no error if there is none.
-    ///
-    /// # Errors
-    /// The store's.
     fn delete(&self, object: &str) -> Result<(), StoreError>;
 }
 

@@ -87,8 +87,6 @@ impl EarlyStopping {
         self
     }
 
-    /// # Errors
-    /// [`Error::Setting`] for a number that is not finite.
     pub(crate) fn check_settings(&self) -> Result<(), Error> {
         let numbers = [
             ("early_stopping.min_delta", Some(self.min_delta)),
@@ -104,7 +102,6 @@ impl EarlyStopping {
         Self { direction: self.direction.or(Some(direction)), ..self }
     }
 
-    /// Whether lower or higher is better.
     pub(crate) fn direction(&self) -> Direction {
         self.direction.unwrap_or(Direction::Minimize)
     }

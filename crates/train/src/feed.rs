@@ -269,10 +269,6 @@ impl<'a> Feed<'a> {
     }
 
     /// The same for the rows `part` of each batch, such as those of one replica.
-    ///
-    /// # Errors
-    /// As [`record`](Self::record); [`Refused`](brisk_nn::Error::Refused) for another part than that of [`FeedConfig::rank`], if
-    /// only that part is streamed.
     #[track_caller]
     pub(crate) fn record_part(
         &self,
@@ -293,14 +289,10 @@ impl<'a> Feed<'a> {
 
     /// Records the weight of each row of the whole batch, `[batch_rows]`. The losses of some of the rows, weighted by
     /// [shares](Tensor::shares) of these weights and summed, are what these rows add to the mean over the batch.
-    ///
-    /// # Errors
-    /// As [`record`](Self::record).
     pub(crate) fn record_weights(&self, graph: &Graph, scale: &Standardisation, state: &Persistent) -> Tensor {
         self.table.record_weights(graph, scale, state, self.batch_rows)
     }
 
-    /// Whether rows have weights.
     pub(crate) fn has_weights(&self) -> bool {
         self.table.has_weights()
     }
@@ -339,8 +331,6 @@ pub(crate) struct Wanted<'w, 'a, S> {
 }
 
 impl<'a, S: FeedRows> Wanted<'_, 'a, S> {
-    /// # Errors
-    /// As [`Feed::new`].
     pub(crate) fn feed(self) -> Result<Feed<'a>, Error> {
         let Self { set, source, .. } = self;
         let n_rows = source.n_rows();
@@ -454,9 +444,6 @@ impl OpenFeed<'_> {
     }
 
     /// The same, starting at a batch within the epoch.
-    ///
-    /// # Errors
-    /// As [`for_each_range`](Self::for_each_range).
     pub(crate) fn for_each_range_from(
         &mut self,
         from: usize,

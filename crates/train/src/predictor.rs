@@ -19,7 +19,6 @@ static BATCH_ROWS: [usize; 24] =
 /// How rows are divided into batches.
 #[derive(Debug, Clone, Copy)]
 struct Batching {
-    /// The sizes that are used.
     sizes: &'static [usize],
     /// How many rows take as long as starting a batch and reading its results: what a further batch costs.
     batch_cost: usize,

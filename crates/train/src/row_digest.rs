@@ -55,14 +55,12 @@ impl RowDigest {
         Ok(Self::of_blocks(source, &blocks))
     }
 
-    /// Rows of a block.
     pub(crate) fn block_rows<S: RowSource>(source: &S) -> usize {
         let others = (source.n_labels() + source.n_categories() + 1) * size_of::<u32>();
         let row_bytes = source.n_cols().saturating_mul(size_of::<S::Feature>()).saturating_add(others);
         (BLOCK_BYTES / row_bytes).max(1)
     }
 
-    /// The digest of a block of rows.
     pub(crate) fn of_block<T: FeedElement>(rows: &Chunk<'_, T>) -> u64 {
         hash(&[hash(rows.features), hash(rows.labels), hash(rows.categories), hash(rows.weights)])
     }

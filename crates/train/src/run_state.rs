@@ -66,7 +66,6 @@ const BEST_VALUE: &str = "best_value";
 const BEST_EPOCH: &str = "best_epoch";
 const BEST_BATCH: &str = "best_batch";
 
-/// The best model so far.
 #[derive(Debug, Clone)]
 pub(crate) struct Best {
     /// When it was validated.
@@ -83,7 +82,6 @@ impl RunState {
         Self { early_stopping, ..Self::default() }
     }
 
-    /// The position of the run.
     pub(crate) fn position(&self) -> Position {
         Position { n_epochs: self.n_epochs, n_batches: self.n_batches }
     }
@@ -249,7 +247,6 @@ impl Best {
         Ok(Self { at, value, values, buffers })
     }
 
-    /// Writes the model to the device.
     pub(crate) fn write(&self, params: &Parameters, device: &Device) -> Result<(), Error> {
         device.write(params.values(), &self.values)?;
         Ok(params.buffers().iter().zip(&self.buffers).try_for_each(|(buffer, values)| device.write(buffer.values(), values))?)

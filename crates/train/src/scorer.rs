@@ -14,7 +14,6 @@ use crate::task::Task;
 /// Rows scored at a time when evaluating.
 pub(crate) const EVALUATION_ROWS: usize = 1024;
 
-/// The result of an evaluation.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Evaluation {
     /// `[n_rows, n_outputs]`, row-major.

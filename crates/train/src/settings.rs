@@ -15,18 +15,12 @@ use crate::error::Error;
 use crate::nearest::nearest;
 
 /// The settings in a TOML file.
-///
-/// # Errors
-/// [`Error::Io`]; as [`from_toml`].
 pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
     let text = brisk_atomic_file::open_regular_file(path).and_then(std::io::read_to_string);
     from_toml(&text.map_err(Error::io(path, "read the settings"))?)
 }
 
 /// The settings in the text of a TOML file.
-///
-/// # Errors
-/// [`Error::SettingsFile`].
 pub(crate) fn from_toml<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     toml::from_str(text).map_err(|cause| {
         let reason = in_words(&cause.message().replace('\n', " "));
@@ -58,9 +52,6 @@ fn in_words(message: &str) -> String {
 }
 
 /// The settings as JSON.
-///
-/// # Errors
-/// [`Error::SettingsFile`] for settings that a file cannot have, such as a warm-up of a warm-up.
 pub(crate) fn json(settings: &impl Serialize) -> Result<Value, Error> {
     // By way of text, which has the shortest digits of an f32.
     let text = serde_json::to_string(settings).and_then(|text| serde_json::from_str(&text));
@@ -69,9 +60,6 @@ pub(crate) fn json(settings: &impl Serialize) -> Result<Value, Error> {
 
 /// The names of the settings and their values as text; a setting with parts is followed by them, as `part.name`, and its own
 /// value is its `name` or a list of the parts.
-///
-/// # Errors
-/// As [`json`].
 pub(crate) fn by_name(settings: &impl Serialize) -> Result<Vec<(String, String)>, Error> {
     let mut all = Vec::new();
     if let Value::Object(settings) = json(settings)? {

@@ -93,7 +93,6 @@ impl Standardisation {
         Ok(Some(Self::new(mean, inv_std)))
     }
 
-    /// Adds it.
     pub(crate) fn insert_into(&self, checkpoint: &mut Checkpoint) -> Result<(), Error> {
         let n_cols = self.mean.len();
         checkpoint.insert(Self::MEAN, &[n_cols], self.mean.clone())?;
@@ -142,9 +141,6 @@ impl Standardisation {
     }
 
     /// The same, for rows of `n_cols` columns.
-    ///
-    /// # Errors
-    /// [`Error::RowLayout`] if it is for a different number of columns.
     pub(crate) fn checked(self, n_cols: usize) -> Result<Self, Error> {
         if self.mean.len() != n_cols {
             return Err(column_count("train", n_cols, self.mean.len()));

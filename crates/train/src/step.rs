@@ -88,7 +88,6 @@ pub(crate) struct RecordedStep {
     pub(crate) scaler: GradScaler,
 }
 
-/// The compiled step.
 #[derive(Debug)]
 pub(crate) struct CompiledStep {
     recorded: RecordedStep,
@@ -202,7 +201,6 @@ pub struct Step<'a> {
     /// The same for the parameters to note.
     features: Arc<FeatureScale>,
     pub(crate) precision: Precision,
-    /// The parameters that it trains.
     trained: Vec<Parameters>,
     accumulate: usize,
     n_epochs: Option<usize>,

@@ -115,9 +115,6 @@ impl<'a, S: FeedRows> Pass<'a, S> {
 }
 
 /// The mean and the squared deviations of all columns, and the first feature that is not finite as an error.
-///
-/// # Errors
-/// [`Error::Rows`] if the source fails.
 pub(crate) fn moments_of<S: FeedRows>(set: &'static str, source: &S) -> Result<Moments, Error> {
     let mut moments = Moments::new(source.n_cols());
     let wanted =
@@ -136,9 +133,6 @@ pub(crate) fn moments_of<S: FeedRows>(set: &'static str, source: &S) -> Result<M
 impl<S: FeedRows> Pass<'_, S> {
     /// Reads some sections, on all threads of the current rayon pool. Meanwhile the source verifies that its rows have not
     /// changed since they were written.
-    ///
-    /// # Errors
-    /// [`Error::Rows`] if the source fails, or its rows are damaged.
     pub(crate) fn checked(&self, which: Range<usize>) -> Result<Findings, Error> {
         let (intact, found) = rayon::join(|| self.source.check_intact(), || self.read(which));
         intact.map_err(|error| failed(self.set, &error))?;

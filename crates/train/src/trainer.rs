@@ -431,9 +431,6 @@ impl<'a> Trainer<'a> {
     }
 
     /// The batches of `feed` as they are trained on: augmented, and without a short last one, as the settings say.
-    ///
-    /// # Errors
-    /// [`Error::RowLayout`] if `model` takes another number of columns than batches have.
     pub(crate) fn training_batches<'f, M: Module>(&self, model: &Model<M>, feed: Feed<'f>) -> Result<Feed<'f>, Error>
     where
         'a: 'f,
@@ -607,7 +604,6 @@ impl<'a> Trainer<'a> {
     }
 }
 
-/// Where a run starts.
 #[derive(Clone, Copy)]
 enum Start<'a> {
     Model,

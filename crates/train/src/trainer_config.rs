@@ -194,8 +194,6 @@ impl TrainerConfig {
         settings::from_toml(text)
     }
 
-    /// # Errors
-    /// [`Error::Setting`] for the first setting whose value is outside of its range.
     pub(crate) fn check(&self) -> Result<(), Error> {
         const MOST: usize = u32::MAX as usize; // The device counts in 32 bits.
         let (ema, epochs) = (self.ema, 1..=usize::MAX);

@@ -78,7 +78,6 @@ pub struct Training<'a> {
     validation: Validation,
     step: CompiledStep,
     scorer: Scorer<'a>,
-    /// Batches of an epoch.
     n_batches: usize,
     /// Batches between two validations within an epoch, if there are any.
     check_interval: Option<usize>,

@@ -10,7 +10,6 @@ use super::values::{Numbers, Texts, numbers, texts};
 use crate::import::{BadRows, ChunkLabels, Digits, FeatureRules, Labels, OnMissing, Rejected, RowChunk, expected, minus_offset};
 use crate::remedy::Expected;
 
-/// The result of converting a batch.
 #[derive(Debug)]
 pub(super) struct Converted {
     pub(super) rows: RowChunk,

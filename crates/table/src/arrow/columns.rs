@@ -17,7 +17,6 @@ pub(super) struct Place {
     pub(super) element: Option<usize>,
 }
 
-/// The columns of a source and their roles.
 #[derive(Debug)]
 pub(super) struct Columns {
     pub(super) places: Vec<Place>,
@@ -28,7 +27,6 @@ pub(super) struct Columns {
 const MAX_LIST: usize = 1 << 19;
 
 impl Columns {
-    /// Finds the columns of a schema.
     pub(super) fn find(schema: &Schema, options: &ColumnOptions, like: Option<&Like>) -> Result<Self, SourceError> {
         let (mut names, mut places) = (Vec::new(), Vec::new());
         for (index, field) in schema.fields().iter().enumerate() {

@@ -16,7 +16,6 @@ use crate::import::{Dest, ImportReport, Like, NobodyWaits, Origin, Outlet, Sink,
 /// The number of feature values that are converted at a time.
 const CHUNK_VALUES: usize = 1 << 18;
 
-/// The largest number of rows that are converted at a time.
 const MAX_CHUNK_ROWS: usize = 8192;
 
 /// How to read a source whose schema is known.
@@ -86,7 +85,6 @@ pub(super) fn sound<T, E: Display>(part: &str, expected: &str, read: impl FnOnce
     guarded(part, read)?.map_err(|error| SourceError::unexpected(part, error.to_string(), expected, &[]))
 }
 
-/// Reports the progress of an import from a source of `total_bytes`.
 pub(super) fn report<'a>(
     progress: &'a mut dyn FnMut(Progress),
     total_bytes: u64,

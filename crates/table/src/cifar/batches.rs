@@ -13,7 +13,6 @@ use crate::parts::open_file;
 use crate::remedy::{Expected, Remedy};
 use crate::source_identity::SourceIdentity;
 
-/// The batches of a source.
 pub(super) struct Batches {
     path: PathBuf,
     place: Place,
@@ -25,7 +24,6 @@ pub(super) struct Batches {
 
 enum Place {
     File,
-    /// The path of each batch.
     Folder(Vec<PathBuf>),
     /// The names of the requested members. They may be in any order, so the search for each begins at the start of the archive.
     Archive(&'static [&'static str]),
@@ -53,7 +51,6 @@ impl Batches {
         Ok(Self { path: path.to_owned(), place, identity, before: 0, current: Arc::default() })
     }
 
-    /// The files to read.
     pub(super) fn files(&self) -> Vec<&Path> {
         match &self.place {
             Place::File | Place::Archive(_) => vec![&self.path],
@@ -93,7 +90,6 @@ impl Batches {
         Ok(if names.len() == usize::from(n_classes) { names } else { Vec::new() })
     }
 
-    /// The number of bytes read so far.
     pub(super) fn n_read(&self) -> u64 {
         self.before + self.current.load(Ordering::Relaxed)
     }

@@ -1,6 +1,5 @@
 //! Comparison of sixteen bytes at a time with one byte.
 
-/// How many bytes a [`Block`] holds.
 pub(super) const BLOCK_LEN: usize = 16;
 
 /// Sixteen bytes of text.

@@ -9,7 +9,6 @@ use super::quotes::last_row_end;
 /// machine.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// The longest row that is read.
 pub(crate) const MAX_ROW_BYTES: usize = 64 << 20;
 
 /// Whole rows, followed by enough line feeds that a reader may look ahead.
@@ -27,7 +26,6 @@ impl Chunk {
         &self.text[..self.len + LOOK_AHEAD]
     }
 
-    /// The rows.
     pub(crate) fn rows(&self) -> &[u8] {
         &self.text[..self.len]
     }
@@ -41,7 +39,6 @@ impl Chunk {
     }
 }
 
-/// Why the next chunk could not be read.
 #[derive(Debug)]
 pub(crate) enum ChunkError {
     Read(io::Error),
@@ -49,7 +46,6 @@ pub(crate) enum ChunkError {
     RowTooLong(String),
 }
 
-/// Where chunks end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ChunkEnds {
     /// After rows of cells; a line feed within quotes does not end a row.

@@ -13,7 +13,6 @@ use crate::import::{EXACT_LIMIT, exact};
 /// How far beyond a cell's first byte [`simple_cell`] and [`long_cell`] may look: the third word after a point at byte 9.
 pub(super) const LOOK_AHEAD: usize = 64;
 
-/// The delimiter and the decimal mark.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Marks {
     pub(super) delimiter: u8,
@@ -166,7 +165,6 @@ pub(crate) fn exact_number(text: &[u8], decimal: u8) -> Option<(f64, bool)> {
     exact(&plain(text, decimal)?)
 }
 
-/// The whole number in a cell.
 pub(crate) fn whole_number(text: &[u8], decimal: u8) -> Option<i128> {
     plain(text, decimal)?.parse().ok()
 }

@@ -243,13 +243,11 @@ fn text_columns(text: &[u8], marks: Marks, n_columns: usize, missing: &[String])
     has_text
 }
 
-/// Where the first `n` lines of `text` end.
 fn lines_end(text: &[u8], n: usize) -> usize {
     let Some(last) = n.checked_sub(1) else { return 0 };
     memchr_iter(b'\n', text).nth(last).map_or(text.len(), |at| at + 1)
 }
 
-/// The name given to a column without one.
 fn unnamed(index: usize) -> String {
     format!("column_{index}")
 }

@@ -50,7 +50,6 @@ fn has_names_as_values(report: &ImportReport, label_names: &[String]) -> bool {
     column_names.is_empty() && columns.peek().is_some() && columns.all(is_value)
 }
 
-/// The error for a bad row.
 fn error_of(at: Position, what: &What, head: &Head) -> SourceError {
     let Position { line, byte } = at;
     match what {

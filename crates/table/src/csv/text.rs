@@ -31,13 +31,11 @@ impl Add for Position {
 }
 
 impl Position {
-    /// The error for the line there.
     pub(crate) fn line_error(self, problem: String, remedies: &'static [Remedy]) -> SourceError {
         SourceError::Line { line: self.line, byte: self.byte, problem, remedies }
     }
 }
 
-/// The result of parsing a chunk.
 #[derive(Debug)]
 pub(crate) struct Parsed<T, R> {
     /// Left over from an earlier chunk when the next one is parsed.
@@ -85,9 +83,6 @@ impl<'a> Text<'a> {
     /// Calls `parse` for every chunk on `n_threads` threads, to store the result in a value that `new` made and that may have
     /// been used before. `take` is called on this thread for one chunk after the other, in order, with the position of the chunk
     /// and the number of bytes of the file read so far; its first error ends everything.
-    ///
-    /// # Errors
-    /// Those of `take`; [`Error::Io`]; [`Error::Source`].
     pub(crate) fn parse<T: Send, R: Send>(
         self,
         threads: usize,
@@ -141,9 +136,6 @@ impl<'a> Text<'a> {
     }
 
     /// Writes the rows that `parse` finds into a table; `error_of` is the error for a bad row.
-    ///
-    /// # Errors
-    /// As for [`parse`](Self::parse) and [`Sink::finish`].
     pub(crate) fn write<R: Send>(
         self,
         mut sink: Sink<'_>,

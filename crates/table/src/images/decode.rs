@@ -42,7 +42,6 @@ pub(super) enum NoImage {
     TooDeep(Samples),
 }
 
-/// The result of decoding a file.
 pub(super) enum Decoded {
     Image(Pixels),
     /// The image does not have the expected shape and was not decoded.

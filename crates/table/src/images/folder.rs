@@ -25,7 +25,6 @@ pub(super) struct Listing {
     /// The names of the classes, in the order of their labels.
     pub(super) classes: Vec<String>,
     labels: HashMap<String, u32>,
-    /// The classes without a file.
     pub(super) empty_classes: Vec<String>,
     /// How many folders lead to those of the classes.
     depth: usize,
@@ -133,7 +132,6 @@ fn walk(
 
 pub(super) const UNPACK: &str = "unpack (it is tar, damaged or cut short)";
 
-/// The bytes of one file.
 pub(super) fn read_file(from: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;

@@ -203,7 +203,6 @@ enum Bytes {
     Here(Result<Vec<u8>, Error>),
 }
 
-/// The result of decoding a file.
 struct Outcome {
     name: String,
     result: Result<(u32, Decoded), Error>,

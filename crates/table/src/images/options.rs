@@ -71,8 +71,6 @@ impl Orientation {
 }
 
 impl ImagesOptions {
-    /// # Errors
-    /// [`SourceError::ColumnRoles`](crate::SourceError::ColumnRoles) if the orientation is not that of the table to match.
     pub(crate) fn check_orientation(&self, like: &Like) -> Result<(), Error> {
         let of_table = Orientation::of_table(like);
         if self.orientation == of_table {

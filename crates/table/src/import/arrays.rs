@@ -45,7 +45,6 @@ pub(crate) struct Arrays<'a> {
     pub(crate) not_finite: NotFinite,
     /// How labels become those of the table.
     pub(crate) label_map: LabelMap,
-    /// The table to match.
     pub(crate) like: Option<Like>,
 }
 

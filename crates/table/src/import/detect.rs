@@ -103,16 +103,12 @@ const PYTHON_VERSIONS: [(&str, &[&str], &str); 2] = [
     ("cifar-100-python", &["train", "test", "meta"], "cifar-100-binary.tar.gz"),
 ];
 
-/// # Errors
-/// [`SourceError::Unsupported`] if the folder has the Python version of CIFAR.
 pub(crate) fn refuse_python_folder(path: &Path) -> Result<(), Error> {
     refuse_python(path, "the folder", |folder, files| {
         files.iter().all(|name| path.join(name).is_file()) || path.join(folder).is_dir()
     })
 }
 
-/// # Errors
-/// [`SourceError::Unsupported`] if the archive that begins with `start` has the Python version of CIFAR.
 pub(crate) fn refuse_python_archive(path: &Path, start: &[u8]) -> Result<(), Error> {
     let first = first_member(start).filter(|_| is_tar(start)).unwrap_or_default();
     refuse_python(path, "the archive", |folder, _| first.starts_with(folder))

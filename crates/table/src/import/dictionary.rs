@@ -74,9 +74,6 @@ impl GrowingDictionary {
     }
 
     /// Converts the codes of a chunk, of these values, to those of the table; 0 stays 0.
-    ///
-    /// # Errors
-    /// [`Error::TooManyValues`] as soon as the values would not fit into a header.
     pub(crate) fn recode<'a>(
         &mut self,
         codes: impl Iterator<Item = &'a mut u32>,

@@ -25,11 +25,9 @@ pub struct Digits {
     pub n_leading_zeros: u64,
     /// How many of the whole numbers differ from the `f16` nearest to them, if they are stored as `f16`.
     pub(crate) n_half: u64,
-    /// The first of those.
     pub(crate) first_half: Option<f32>,
     /// How many of the numbers are too small for the full precision of `f32`, but not 0.
     pub(crate) n_tiny: u64,
-    /// The first of those.
     pub(crate) first_tiny: Option<f64>,
     /// The sum of the squared rounding errors, where they may matter: see [`may_lose`].
     pub(crate) squared_errors: f64,

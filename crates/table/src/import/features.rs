@@ -12,14 +12,12 @@ pub(crate) struct FeatureRules {
     /// The words that mark a missing value, without surrounding blanks, and the numbers among them.
     pub(crate) words: Vec<String>,
     numbers: Vec<f32>,
-    /// The features that have an indicator.
     indicators: Vec<usize>,
     pub(crate) dtype: FeatureDType,
     /// What is subtracted from each feature and then each label, or empty.
     offsets: Vec<f64>,
 }
 
-/// How a missing feature is treated.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum OnMissing {
     Error,

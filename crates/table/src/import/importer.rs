@@ -22,7 +22,6 @@ pub(crate) trait ReadSource {
     /// Reads the source at `path` into a table at `dest`.
     fn read(&self, path: &Path, dest: &Dest<'_>, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error>;
 
-    /// The table to match.
     fn like(&self) -> Option<&Path> {
         None
     }

@@ -4,10 +4,7 @@ use brisk_atomic_file::FileId;
 
 use crate::error::Error;
 
-/// Refuses to write to a file that the import reads.
-///
-/// # Errors
-/// [`Error::SameFile`] if `dest` is one of `inputs`, also through links.
+/// Refuses to write to a file that the import reads, also through links.
 pub(crate) fn check_dest<'a>(dest: &Path, inputs: impl IntoIterator<Item = &'a Path>) -> Result<(), Error> {
     // A file that does not exist yet is not one of the inputs.
     let Ok(id) = FileId::of(dest) else { return Ok(()) };

@@ -22,9 +22,6 @@ pub(crate) enum LabelMap {
 
 impl LabelMap {
     /// Labels from `first` on, or those of the classes of the table to match, if it has any.
-    ///
-    /// # Errors
-    /// If those classes are not numbers.
     pub(crate) fn of(first: i64, like: Option<&Like>) -> Result<Self, Error> {
         let Some(like) = like.filter(|like| !like.metadata.classes.is_empty()) else {
             return Ok(if first == 0 { Self::Plain } else { Self::From { first, largest: first } });

@@ -22,9 +22,6 @@ pub(crate) struct Like {
 
 impl Like {
     /// Reads the header of the table at `path`.
-    ///
-    /// # Errors
-    /// As for [`Table::open`](crate::Table::open).
     pub(crate) fn read(path: &Path) -> Result<Self, Error> {
         let parts = Opened::at(path)?.parts;
         Ok(Self {
@@ -39,10 +36,6 @@ impl Like {
     }
 
     /// Like [`read`](Self::read), for a source with named columns.
-    ///
-    /// # Errors
-    /// As for [`read`](Self::read); [`SourceError::ColumnRoles`] for a table that does not name its columns, or whose features
-    /// have a type that importers do not write.
     pub(crate) fn with_columns(path: &Path) -> Result<Self, Error> {
         let like = Self::read(path)?;
         if FeatureDType::from_dtype(like.stored).is_none() {
@@ -59,7 +52,6 @@ impl Like {
         SourceError::roles(format!("this import cannot match the table: {problem}"), &[]).at(&self.path)
     }
 
-    /// The type in which features are stored.
     pub(crate) fn dtype(&self) -> FeatureDType {
         FeatureDType::from_dtype(self.stored).unwrap_or_default()
     }
@@ -74,9 +66,6 @@ impl Like {
     }
 
     /// Checks that a source without named columns, whose rows have these weights, can be like the table.
-    ///
-    /// # Errors
-    /// [`SourceError::ColumnRoles`] if only one of them has weights, or if the table was imported with settings of columns.
     #[cfg(any(feature = "arrays", feature = "csv", feature = "images"))]
     pub(crate) fn check_unnamed(&self, weights: Weights) -> Result<(), Error> {
         let RecordedSettings { missing_values, offsets, .. } = &self.metadata.settings;

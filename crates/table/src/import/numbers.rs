@@ -27,7 +27,6 @@ pub(crate) enum Values {
 /// A value that cannot be stored.
 #[derive(Debug)]
 pub(crate) struct Unfit {
-    /// Its index among the values.
     pub(crate) index: usize,
     pub(crate) found: String,
     pub(crate) expected: &'static Expected,

@@ -12,7 +12,6 @@ pub(crate) struct Rejected<P> {
     pub(crate) n_blank: u64,
     /// Blank lines after all rows of the chunk, or in a chunk without rows.
     pub(crate) n_blank_after: u64,
-    /// Whether there are rows.
     pub(crate) has_rows: bool,
 }
 

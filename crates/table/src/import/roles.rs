@@ -39,7 +39,6 @@ pub(crate) enum Labels {
     Absent,
     /// Classes that are collected during the import.
     Found,
-    /// Classes that are known.
     Known(KnownClasses),
 }
 
@@ -51,8 +50,6 @@ pub(crate) struct KnownClasses {
 }
 
 impl Labels {
-    /// # Errors
-    /// The problem with the given classes.
     pub(crate) fn of(kind: &LabelKind) -> Result<Self, String> {
         Ok(match kind {
             LabelKind::Number => Self::Number,
@@ -91,9 +88,6 @@ impl Roles {
     /// The roles that `options`, or the table to match, give to the columns of a source, which have these names.
     /// `index` are the columns that are the index of a data frame, and `has_text` returns whether a column was found to contain
     /// text.
-    ///
-    /// # Errors
-    /// [`SourceError::NoColumn`], [`SourceError::AmbiguousColumn`], [`SourceError::IndexAsLabel`], [`SourceError::ColumnRoles`].
     pub(crate) fn find(
         names: &[String],
         options: &ColumnOptions,
@@ -127,7 +121,6 @@ impl Roles {
         columns.chain(self.indicator_names().map(|name| format!("{name}_missing"))).collect()
     }
 
-    /// The names of the columns that have an indicator.
     pub(crate) fn indicator_names(&self) -> impl Iterator<Item = &String> {
         self.indicators.iter().map(|&feature| &self.names[self.features[feature]])
     }

@@ -24,7 +24,6 @@ pub(crate) struct RowChunk {
     n_labels: usize,
 }
 
-/// The labels of a chunk.
 #[derive(Debug)]
 pub(crate) enum ChunkLabels {
     Numbers(Vec<f32>),

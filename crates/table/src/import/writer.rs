@@ -46,9 +46,6 @@ impl<'a> Dest<'a> {
     }
 
     /// Refuses to write to a file that the import reads.
-    ///
-    /// # Errors
-    /// [`Error::SameFile`] if it is one of `inputs`, also through links.
     pub(crate) fn check_differs<'i>(&self, inputs: impl IntoIterator<Item = &'i Path>) -> Result<(), Error> {
         self.to.file().map_or(Ok(()), |file| check_dest(file, inputs))
     }
@@ -102,7 +99,6 @@ impl ImportWriter {
         Ok(Self { dest: shown, schema, moments, n_rows: 0, to })
     }
 
-    /// The shape of a row of features.
     pub(crate) fn row_shape(&self) -> &[usize] {
         &self.schema.row_shape
     }
@@ -184,9 +180,6 @@ impl ImportWriter {
 
     /// Replaces NaN by the mean of its column in the first `n_columns` features, and records the means. In shards, they have
     /// taken the place of NaN already.
-    ///
-    /// # Errors
-    /// [`SourceError::ColumnRoles`](crate::SourceError) for a column without values; [`Error::Write`].
     pub(crate) fn impute_means(&mut self, n_columns: usize) -> Result<(), Error> {
         match &mut self.to {
             To::Output(Output::File(writer, _)) => writer.impute_means(n_columns, &self.dest),

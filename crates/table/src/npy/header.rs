@@ -13,7 +13,6 @@ use crate::import::{ByteOrder, Failure, Numbers};
 /// The longest header that is read; those of plain arrays take 128 bytes, those of many fields a few thousand.
 const MAX_HEADER_BYTES: usize = 1 << 20;
 
-/// The contents of a header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) numbers: Numbers,

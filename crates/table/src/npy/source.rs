@@ -74,7 +74,6 @@ impl Source {
         self.seekable_array(name, &header, file, n_bytes)
     }
 
-    /// The array in a member of the archive.
     pub(super) fn member<'a>(&self, archive: &'a mut Archive, name: &str) -> Result<Array<'a>, Error> {
         let part = format!("the member `{name}.npy`");
         let member = archive.by_name(&format!("{name}.npy")).map_err(|error| self.bad_archive(&part, error))?;

@@ -66,7 +66,6 @@ pub(super) struct Cache {
 #[derive(Debug)]
 pub(super) enum Claim {
     Found(Vec<u8>),
-    /// To be fetched; into the slot, if there is one.
     Fetch(Option<Slot>),
     /// The program is to stop, and another process has not fetched it yet.
     Stopped,

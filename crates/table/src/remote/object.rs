@@ -50,7 +50,6 @@ pub(crate) struct Object {
     /// What its blocks are called in the cache; `None` if another object could not be told apart.
     key: Option<Key>,
     number: u64,
-    /// The first bytes.
     head: Vec<u8>,
     data: OnceLock<Data>,
     sums: Mutex<Option<Arc<Vec<u8>>>>,

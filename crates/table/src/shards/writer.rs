@@ -245,7 +245,6 @@ impl ShardedWriter {
     }
 }
 
-/// Finishes a shard and returns its entry.
 fn finished(shard: TableWriter, path: &Path) -> Result<ShardEntry, Error> {
     let n_rows = shard.finish()? as u64;
     let written = Opened::at(path)?;

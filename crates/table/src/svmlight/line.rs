@@ -8,7 +8,6 @@ use crate::error::Error;
 use crate::import::{Labels, Missing, expected, is_missing};
 use crate::remedy::{Expected, Remedy};
 
-/// How lines are parsed.
 #[derive(Debug)]
 pub(super) struct LineParser {
     pub(super) labels: Labels,
@@ -19,7 +18,6 @@ pub(super) struct LineParser {
 /// A feature that a line gives.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
-    /// Its index in the file.
     pub(super) index: usize,
     /// NaN if it is missing.
     pub(super) value: f32,

@@ -80,7 +80,6 @@ impl Shape {
     pub(super) const MAX_FEATURES: usize = MAX_INDEX + 1;
 }
 
-/// Parses the rows of a chunk.
 pub(super) fn parse(
     chunk: &Chunk,
     dense: &mut Lines<RowChunk>,

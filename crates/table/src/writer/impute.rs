@@ -12,8 +12,6 @@ impl TableWriter {
     /// Replaces NaN by the mean of its column in the first `n_columns` features, in the file and in the statistics, and records
     /// the means in the metadata. `table` is its path or URL, for errors.
     ///
-    /// # Errors
-    /// [`SourceError::ColumnRoles`] for a column without values; [`Error::Write`].
     /// # Cost
     /// Reads the features once, and writes the blocks with missing values.
     pub(crate) fn impute_means(&mut self, n_columns: usize, table: &Path) -> Result<(), Error> {

@@ -273,9 +273,6 @@ impl Graph {
     }
 
     /// [`apply`](Self::apply) for an operation that is chosen at run time.
-    ///
-    /// # Errors
-    /// As [`apply`](Self::apply).
     #[track_caller]
     fn apply_dyn(&self, operation: Rc<dyn Operation>, inputs: &[&Tensor]) -> Tensor {
         let signature = operation.signature();

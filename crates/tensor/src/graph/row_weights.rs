@@ -24,7 +24,6 @@ impl EpochRows {
         }
     }
 
-    /// Those of them that are in the part.
     pub(crate) fn n_last_of_part(&self) -> usize {
         self.n_last().clamp(self.part.start, self.part.end.max(self.part.start)) - self.part.start
     }

@@ -88,7 +88,6 @@ impl Tensor {
         Self { shape: shape.to_vec(), ..self.clone() }
     }
 
-    /// Checks that it has this shape.
     pub(crate) fn check_shape(&self, op: &'static str, arg: &'static str, shape: &[usize]) -> Result<(), Error> {
         if self.shape() == shape {
             return Ok(());

@@ -46,7 +46,6 @@ impl Content {
         Self { crc: crc32fast::Hasher::new_with_initial_len(crc, len_bytes), len_bytes }
     }
 
-    /// Appends bytes.
     pub(crate) fn append(&mut self, next: &Self) {
         self.crc.combine(&next.crc);
         self.len_bytes += next.len_bytes;

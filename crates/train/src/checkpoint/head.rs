@@ -31,9 +31,6 @@ impl Head {
     }
 
     /// The head of a file of `len_bytes` bytes, the first of which are `bytes`.
-    ///
-    /// # Errors
-    /// As [`Checkpoint::load`](super::Checkpoint::load), apart from those of a changed content.
     pub(crate) fn parse(bytes: &[u8], len_bytes: u64, path: &Path) -> Result<Self, Error> {
         if let Some(found) = kind::foreign(bytes) {
             return Err(not_a_model(path.to_owned(), found));

@@ -160,7 +160,6 @@ pub(crate) fn stem_and_generation(name: &str) -> Option<(&str, u64)> {
     [rank, n_ranks].into_iter().all(is_number).then(|| Some((stem, generation.parse().ok()?))).flatten()
 }
 
-/// Whether a path is that of an index.
 pub(crate) fn is_index(path: &Path) -> bool {
     path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.ends_with(SUFFIX))
 }

@@ -41,9 +41,6 @@ impl DataParallel {
     }
 
     /// Records the rows of this replica's part of the batch whose index is in `state`.
-    ///
-    /// # Errors
-    /// [`Error::Setting`] if a replica has no row, or the feed reads another part.
     pub(crate) fn record_part(
         &self,
         graph: &Graph,

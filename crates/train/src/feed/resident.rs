@@ -31,9 +31,6 @@ impl ResidentRows {
     }
 
     /// The same with labels of the layout's dtype: f32, or u32 for class numbers; and without weights, if it has none.
-    ///
-    /// # Errors
-    /// As [`upload`](Self::upload).
     pub(crate) fn upload_as<S: FeedRows>(
         device: &Device,
         name: &'static str,
@@ -76,7 +73,6 @@ impl ResidentRows {
         Ok(rows)
     }
 
-    /// The bytes of `n_rows` rows.
     pub(crate) fn len_bytes_of(layout: RowLayout, n_rows: usize) -> usize {
         n_rows.saturating_mul(layout.row_bytes())
     }

@@ -41,7 +41,6 @@ pub(crate) struct EpochOrder<'a> {
     /// `None` for the table's order.
     pub(crate) shuffle: Option<&'a Shuffle>,
     pub(crate) n_rows: usize,
-    /// Rows of a batch.
     pub(crate) batch_rows: usize,
     /// The rows of each batch that the table has.
     pub(crate) part: Range<usize>,
@@ -90,7 +89,6 @@ pub struct PartnerLabels {
 }
 
 impl DeviceTable {
-    /// A table in windows of at most `max_binding_bytes`.
     pub(crate) fn new(max_binding_bytes: usize, name: &str, layout: RowLayout, n_rows: usize) -> Self {
         let windows =
             |what: &str, dtype, n_cols| Windows::new(&format!("{name}.{what}"), dtype, n_rows, n_cols, max_binding_bytes);
@@ -201,7 +199,6 @@ impl DeviceTable {
         Ok(device.write(&self.order, &numbers(n_of_part, part.len(), part.start))?)
     }
 
-    /// Whether rows have weights.
     pub(crate) fn has_weights(&self) -> bool {
         self.weights.is_some()
     }
@@ -316,9 +313,6 @@ impl BatchTensors {
     }
 
     /// Records `module` over the batch, whose outputs must be those that `task` requires.
-    ///
-    /// # Errors
-    /// [`Shape`](brisk_nn::Error::Shape) for a different number of columns; as [`forward`](Self::forward).
     #[track_caller]
     pub(crate) fn outputs(&self, module: &dyn Module, params: &Bound, task: &dyn Task) -> Tensor {
         let outputs = self.forward(module, params);

@@ -29,9 +29,6 @@ impl RowNames {
 
     /// Checks that `source` has the same names wherever both have one: of columns and categories, and, if its labels are read, of
     /// labels and classes; and that its values have the same encoding.
-    ///
-    /// # Errors
-    /// [`Error::RowSet`] with the first name that differs.
     pub(crate) fn check<S: RowSource>(&self, set: &'static str, source: &S, reads_labels: bool) -> Result<(), Error> {
         let found = Self::of(source);
         self.check_encoding(set, found.encoding, reads_labels)?;

@@ -24,7 +24,6 @@ struct Recording<'r> {
     scaler: GradScaler,
     /// The inputs of each optimizer.
     inputs: Vec<StepInputs>,
-    /// The rows of an epoch.
     epoch: EpochRows,
     n_batches: usize,
     grad_norms: Option<Persistent>,

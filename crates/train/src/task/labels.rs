@@ -64,9 +64,6 @@ impl Labels {
 }
 
 /// All labels of `source`, of which each row has these [`kinds`](crate::Task::label_kinds): `[n_rows, n_labels]`, row-major.
-///
-/// # Errors
-/// As [`Labels::read`].
 pub(crate) fn read_labels<S: RowSource>(kinds: &[Labels], set: &'static str, source: &S) -> Result<Vec<f32>, Error> {
     check_label_count(set, source, kinds.len())?;
     if kinds.is_empty() {

@@ -8,9 +8,6 @@ use crate::error::Error;
 impl Training<'_> {
     /// Checks the values of the batch that was just trained on, the `batch`-th of its epoch, both from 0. Gradients may overflow
     /// as long as the loss scale can still be reduced.
-    ///
-    /// # Errors
-    /// [`Error::Anomaly`].
     pub(super) fn check_anomaly(&self, epoch: usize, batch: usize) -> Result<(), Error> {
         let (graph, device) = (&self.step.graph, &self.device);
         let Some(Anomaly { operation, index, pass, .. }) = graph.first_anomaly(device)? else { return Ok(()) };

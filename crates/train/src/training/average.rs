@@ -27,9 +27,6 @@ pub(super) struct Computed {
 
 impl Average {
     /// That of the settings, or of the optimizer.
-    ///
-    /// # Errors
-    /// [`Error::Setting`] for both, and for an `ema` of parameters that are sharded across replicas.
     pub(super) fn of(ema: Option<EmaConfig>, params: &Parameters, optimizer: &dyn Optimizer) -> Result<Self, Error> {
         let refused = |found: &str, expected: &'static str| Error::setting("ema", found.to_owned(), expected);
         let graph = Graph::inference("average");
@@ -50,7 +47,6 @@ impl Average {
         }
     }
 
-    /// Compiles the program of the optimizer's average.
     pub(super) fn compile(mut self, device: &Device) -> Result<Self, Error> {
         if let Self::OfOptimizer(computed) = &mut self {
             computed.executable = Some(computed.graph.compile(device)?);

@@ -14,7 +14,6 @@ use crate::checkpoint::Checkpoint;
 use crate::data_parallel::DataParallel;
 use crate::error::Error;
 
-/// A checkpoint to write.
 #[derive(Debug)]
 pub(super) struct DueCheckpoint {
     pub(super) checkpoint: Checkpoint,
@@ -69,9 +68,6 @@ struct WriterThread {
 
 impl CheckpointWriter {
     /// Hands a checkpoint to the thread.
-    ///
-    /// # Errors
-    /// [`Error::Io`] if the system cannot start another thread.
     pub(super) fn write(&mut self, due: DueCheckpoint) -> Result<(), Error> {
         let thread = match self.thread.take() {
             Some(thread) => thread,
@@ -85,17 +81,11 @@ impl CheckpointWriter {
     }
 
     /// A checkpoint that has been written; each is returned once.
-    ///
-    /// # Errors
-    /// Those of writing a checkpoint.
     pub(super) fn written(&mut self) -> Result<Option<WrittenCheckpoint>, Error> {
         self.next(Receiver::try_recv)
     }
 
     /// The same, waiting for a checkpoint that is still being written; `None` once all are.
-    ///
-    /// # Errors
-    /// Those of writing a checkpoint.
     pub(super) fn wait(&mut self) -> Result<Option<WrittenCheckpoint>, Error> {
         self.next(|results| results.recv().map_err(|_| TryRecvError::Disconnected))
     }

@@ -15,7 +15,6 @@ use crate::run_state::Best;
 use crate::scorer::Evaluation;
 use crate::warning::Warning;
 
-/// When a model is validated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum When {
     WithinEpoch,

@@ -40,9 +40,6 @@ const KEPT_LEN: usize = 4096;
 impl Computation {
     /// The parts: each is recorded on its own, for all rows of a batch and whole parameters, so that it does not depend on the
     /// number of replicas, the device, or how rows reach it.
-    ///
-    /// # Errors
-    /// Those of the recording.
     #[track_caller]
     pub(super) fn of(
         trainable: &Trainable<'_>,

@@ -237,7 +237,6 @@ impl Training<'_> {
         self.config.max_time.is_some_and(|limit| fit.seconds() >= limit.as_secs_f64())
     }
 
-    /// The maximum number of optimizer steps of a run.
     pub(super) fn total_steps(&self) -> usize {
         self.config.total_steps(self.n_batches)
     }

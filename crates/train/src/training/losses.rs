@@ -27,9 +27,6 @@ pub(super) struct EpochLosses {
 
 impl Training<'_> {
     /// Reads the losses of the epoch's batches so far, and updates the position in `run`: after the last complete step.
-    ///
-    /// # Errors
-    /// [`Error::NonFiniteLoss`], [`Error::SkippedSteps`].
     pub(super) fn read_losses(&self, run: &mut RunState, n_done: usize) -> Result<EpochLosses, Error> {
         let (Self { config, device, .. }, epoch) = (self, run.n_epochs);
         let scaler = self.step.scaler.report(device)?;
@@ -91,7 +88,6 @@ impl EpochLosses {
         Ok(())
     }
 
-    /// Warnings that follow from the losses.
     pub(super) fn warnings(&self) -> Vec<Warning> {
         let is_large = self.epoch == 0 && self.first.abs() >= Warning::LARGE_LOSS;
         let large = is_large.then_some(Warning::LargeLoss { loss: self.first });

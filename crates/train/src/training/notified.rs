@@ -37,9 +37,6 @@ impl<'r> Notified<'r> {
 
 impl Training<'_> {
     /// Notifies callbacks of further batches before `n_done`, and checks that their losses are finite.
-    ///
-    /// # Errors
-    /// [`Error::NonFiniteLoss`]; those of the callbacks.
     pub(super) fn notify(&self, notified: &mut Notified<'_>, n_done: usize, outputs: &mut Outputs) -> Result<(), Error> {
         notified.at = Instant::now();
         let waits = self.replicas.take_batch_waits();

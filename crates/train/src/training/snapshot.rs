@@ -37,9 +37,6 @@ impl SnapshotMemory {
 
 impl Training<'_> {
     /// Starts a snapshot, once all earlier checkpoints are on disk, so that the host keeps at most one and the best model.
-    ///
-    /// # Errors
-    /// Those of writing a checkpoint, and of the callbacks that are notified of it.
     pub(super) fn snapshot(&self, outputs: &mut Outputs) -> Result<Snapshot, Error> {
         self.finish_checkpoints(outputs)?;
         Ok(Snapshot::default())

@@ -149,9 +149,6 @@ impl Training<'_> {
     }
 
     /// Notifies the callbacks of checkpoints that have been written.
-    ///
-    /// # Errors
-    /// [`Error::Write`] if one could not be written; those of the callbacks.
     pub(super) fn notify_written_checkpoints(&self, outputs: &mut Outputs) -> Result<(), Error> {
         let next = || self.writer.borrow_mut().written();
         while let Some(written) = next()? {

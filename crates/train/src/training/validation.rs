@@ -26,10 +26,6 @@ pub(super) struct Validation {
 
 impl Validation {
     /// The metrics of `task` on rows with these labels.
-    ///
-    /// # Errors
-    /// [`Error::Setting`] for names of metrics, and if early stopping, or the task itself, watches a metric that the task does
-    /// not have; [`Error::Metric`] for a setting of a metric that is invalid.
     pub(super) fn new(task: &dyn Task, config: &TrainerConfig, labels: Vec<f32>) -> Result<Self, Error> {
         let mut metrics = task.metrics();
         let definitions: Vec<String> = metrics.iter().map(|metric| format!("{metric:?}")).collect();
@@ -54,9 +50,6 @@ impl Validation {
 
     /// Leaves out the metrics that do not exist for the labels, such as the area under a curve of one class: now rather than
     /// after an epoch. Returns a warning for each.
-    ///
-    /// # Errors
-    /// [`Error::RowSet`] if all of them are of one class, [`Error::Metric`] if the run watches one of them.
     pub(super) fn leave_out_undefined(&mut self, n_train_rows: usize) -> Result<Vec<Warning>, Error> {
         let &mut Self { ref labels, n_labels, n_outputs, .. } = self;
         let n_rows = labels.len() / n_labels.max(1);
