@@ -41,8 +41,7 @@ fn picture([height, width]: [usize; 2], n_channels: usize, n_bits: u8, sample: i
 }
 
 /// Colour images of 12 x 10 pixels in two classes, which colour tells apart.
-fn with_fruit(row: Row, n_of_each: usize) -> Result<Row> {
-    let mut row = row;
+fn with_fruit(mut row: Row, n_of_each: usize) -> Result<Row> {
     for (class, colour) in [("lemon", [190, 180, 40]), ("plum", [120, 30, 150])] {
         for i in 0..n_of_each {
             let noise = |sample: usize| (40.0 * part(i, sample + class.len())) as u16;
@@ -53,8 +52,8 @@ fn with_fruit(row: Row, n_of_each: usize) -> Result<Row> {
     Ok(row)
 }
 
-fn fruit(name: &str, line: &str, expected: Expected) -> Result<Row> {
-    with_fruit(row(name, &[line], expected), 24)
+fn fruit(name: &str, options: &str, expected: Expected) -> Result<Row> {
+    with_fruit(row(name, &[&format!("images --data fruit {options}")], expected), 24)
 }
 
 /// Two images of each of the classes `a` and `b`, of which one is another file.
@@ -71,22 +70,23 @@ fn first_image(found: &Found<'_>) -> Result<Vec<u8>> {
     Ok(found.table("out.safetensors")?.rows::<u8>(0..1)?.to_vec())
 }
 
-/// The files of a data set of letters as EMNIST's: images of 28 x 28 pixels, and labels from `first_label`.
-fn with_letters(row: Row, n: u32, first_label: u8) -> Row {
+/// A row with the files of a data set of letters as EMNIST's: `n` images of 28 x 28 pixels, and labels from 1.
+fn letters(name: &str, n: u32, lines: &[&str], expected: Expected) -> Row {
     let mut images = [&[0, 0, 8, 3][..], &n.to_be_bytes(), &[0, 0, 0, 28, 0, 0, 0, 28]].concat();
     let mut labels = [&[0, 0, 8, 1][..], &n.to_be_bytes()].concat();
     for i in 0..n as usize {
         let ink = |pixel: usize| if pixel % 26 == i % 26 { 200 } else { 0 };
         images.extend((0..784).map(|pixel| ink(pixel) + (50.0 * part(i, pixel)) as u8));
-        labels.push((i % 26) as u8 + first_label);
+        labels.push((i % 26) as u8 + 1);
     }
-    row.file("letters/emnist-train-images-idx3-ubyte", images).file("letters/emnist-train-labels-idx1-ubyte", labels)
+    let row = row(name, lines, expected).file("letters/emnist-train-images-idx3-ubyte", images);
+    row.file("letters/emnist-train-labels-idx1-ubyte", labels)
 }
 
 const LETTERS: &str = "import letters/emnist-train-images-idx3-ubyte out.safetensors";
 
 /// The binary files of CIFAR-10 in a folder, with `n` images in each of the five batches to train on.
-fn with_cifar(row: Row, folder: &str, n: usize) -> Row {
+fn with_cifar(folder: &str, n: usize, row: Row) -> Row {
     let batch = |first: usize, n: usize| -> Vec<u8> {
         let image = |i: usize| (0..3073).map(move |byte| if byte == 0 { (i % 10) as u8 } else { (255.0 * part(i, byte)) as u8 });
         (first..first + n).flat_map(image).collect()
@@ -110,67 +110,42 @@ fn made() -> Result<Vec<Row>> {
     };
     let mut rows = vec![
         // Letters with labels 1 to 26.
-        with_letters(
-            row(
-                "labels 1 to 26, of which the first is named",
-                &[&format!("{LETTERS} --first-label 1"), "first_network out.safetensors --json out.json"],
-                computed(learns),
-            ),
+        letters(
+            "labels 1 to 26, of which the first is named",
             1300,
-            1,
+            &[&format!("{LETTERS} --first-label 1"), "first_network out.safetensors --json out.json"],
+            computed(learns),
         ),
-        with_letters(
-            row(
-                "labels 1 to 26 for a network of 26 classes",
-                &[LETTERS, "first_network out.safetensors --json out.json"],
-                refused(&["26"]),
-            ),
+        letters(
+            "labels 1 to 26 for a network of 26 classes",
             260,
-            1,
+            &[LETTERS, "first_network out.safetensors --json out.json"],
+            refused(&["26"]),
         ),
-        with_letters(
-            row("labels below the first that is named", &[&format!("{LETTERS} --first-label 2")], refused(&["1", "label"])),
-            52,
-            1,
-        ),
-        with_letters(
-            row(
-                "labels 1 to 26 for a network of as many classes as there are",
-                &["images --data letters --epochs 1 --model model.safetensors --json out.json"],
-                refused_or_said(&["label|class"], &["26 classes|class 0|class `0`"]),
-            ),
+        letters("labels below the first that is named", 52, &[&format!("{LETTERS} --first-label 2")], refused(&["1", "label"])),
+        letters(
+            "labels 1 to 26 for a network of as many classes as there are",
             260,
-            1,
+            &["images --data letters --epochs 1 --model model.safetensors --json out.json"],
+            refused_or_said(&["label|class"], &["26 classes|class 0|class `0`"]),
         ),
-        with_letters(
-            row("a first label that is no number", &[&format!("{LETTERS} --first-label one")], refused(&["--first-label"])),
-            26,
-            1,
-        ),
+        letters("a first label that is no number", 26, &[&format!("{LETTERS} --first-label one")], refused(&["--first-label"])),
         // What is written where images are read, and what a run that was stopped leaves.
-        fruit(
-            "a model in the folder of the images",
-            "images --data fruit --model fruit/m.safetensors",
-            refused(&["--model", "--data"]),
-        )?,
-        fruit(
-            "a model in the folder of a class",
-            "images --data fruit --model fruit/plum/m.safetensors",
-            refused(&["--model", "--data"]),
-        )?,
+        fruit("a model in the folder of the images", "--model fruit/m.safetensors", refused(&["--model", "--data"]))?,
+        fruit("a model in the folder of a class", "--model fruit/plum/m.safetensors", refused(&["--model", "--data"]))?,
         fruit(
             "a report in the folder of the images",
-            "images --data fruit --model m.safetensors --report fruit/r.html",
+            "--model m.safetensors --report fruit/r.html",
             refused(&["--report", "--data"]),
         )?,
         fruit(
             "tables in the folder of the images",
-            "images --data fruit --model m.safetensors --epochs 1 --save-tables fruit/tables",
+            "--model m.safetensors --epochs 1 --save-tables fruit/tables",
             refused(&["--save-tables", "--data"]),
         )?,
         fruit(
             "training on images that is asked to stop",
-            "images --data fruit --model m.safetensors --epochs 100000",
+            "--model m.safetensors --epochs 100000",
             terminated(&["no model|no checkpoint"]),
         )?
         .stopped_at("network:")
@@ -178,22 +153,14 @@ fn made() -> Result<Vec<Row>> {
             ensure!(!dir.join("m.safetensors").exists(), "there is a model");
             Ok(())
         }),
-        fruit(
-            "a batch of more images than there are",
-            "images --data fruit --model m.safetensors --batch 1000",
-            refused(&["--batch", "1000"]),
-        )?,
-        fruit(
+        fruit("a batch of more images than there are", "--model m.safetensors --batch 1000", refused(&["--batch", "1000"]))?,
+        row(
             "a size for tables of images",
-            "images --data out.safetensors --model m.safetensors --size 8",
+            &["images --data out.safetensors --model m.safetensors --size 8"],
             refused(&["--size"]),
-        )?
+        )
         .file("out.safetensors", b"".to_vec()),
-        fruit(
-            "a shift by more pixels than there are",
-            "images --data fruit --model m.safetensors --pad 12",
-            refused(&["--pad", "12"]),
-        )?,
+        fruit("a shift by more pixels than there are", "--model m.safetensors --pad 12", refused(&["--pad", "12"]))?,
         // Pictures.
         among_images(
             "an image of 16 bits among images of 8",
@@ -241,7 +208,11 @@ fn made() -> Result<Vec<Row>> {
     ];
     // CIFAR-10.
     rows.push(with_cifar(
+        "other",
+        20,
         with_cifar(
+            "one",
+            10,
             row(
                 "files of CIFAR-10 other than those that tables were made from",
                 &[
@@ -254,11 +225,7 @@ fn made() -> Result<Vec<Row>> {
                     Ok(())
                 }),
             ),
-            "one",
-            10,
         ),
-        "other",
-        20,
     ));
     for (option, value) in [
         ("--runs", "0"),
@@ -276,22 +243,18 @@ fn made() -> Result<Vec<Row>> {
     ] {
         let steps = if option == "--steps" { "" } else { " --steps 1" };
         let line = format!("{CIFAR} --data one{steps} {option} {value} --json out.json");
-        rows.push(with_cifar(row(format!("cifar10 with {option} {value}"), &[&line], refused(&[option])), "one", 10));
+        rows.push(with_cifar("one", 10, row(format!("cifar10 with {option} {value}"), &[&line], refused(&[option]))));
     }
     for option in ["--epochs nan", "--epochs 0", "--mixup 0", "--seed=-1", "--size 0", "--cutout 11"] {
         let name = option.split([' ', '=']).next().context("an option has a name")?;
-        let line = format!("images --data fruit --model m.safetensors {option}");
+        let line = format!("--model m.safetensors {option}");
         rows.push(fruit(&format!("images with {option}"), &line, refused(&[name]))?);
     }
     rows.push(
-        fruit(
-            "a class that is an empty folder, trained on",
-            "images --data fruit --model m.safetensors --epochs 1",
-            said(&["kiwi"]),
-        )?
-        .content("fruit/kiwi", Content::Folder),
+        fruit("a class that is an empty folder, trained on", "--model m.safetensors --epochs 1", said(&["kiwi"]))?
+            .content("fruit/kiwi", Content::Folder),
     );
-    let skipping = "images --data fruit --model m.safetensors --epochs 1 --on-bad-file skip";
+    let skipping = "--model m.safetensors --epochs 1 --on-bad-file skip";
     rows.push(
         fruit("a file that is no image and is skipped, trained on", skipping, said(&["skipped 1", "notes.txt"]))?
             .file("fruit/plum/notes.txt", "to do"),
@@ -302,7 +265,7 @@ fn made() -> Result<Vec<Row>> {
     );
     rows.push(fruit(
         "images of which a few are kept for validation",
-        "images --data fruit --model m.safetensors --epochs 2 --json out.json",
+        "--model m.safetensors --epochs 2 --json out.json",
         said(&["held out"]),
     )?);
     Ok(rows)

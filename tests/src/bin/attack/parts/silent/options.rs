@@ -6,73 +6,41 @@ use super::{Expected, Row, computed, either, refused, row};
 
 pub(super) fn rows() -> Vec<Row> {
     let numbers = || text("3,7,x,y", 40, |i| format!("{i},{},{},{}", 100 + i, 200 + i, i % 2));
-    let csv = |name: &str, line: &str, expected: Expected| row(name, &[line], expected).file("rows.csv", numbers());
+    let csv = |name: &str, options: &str, expected: Expected| {
+        let line = format!("import rows.csv out.safetensors --header present {options}");
+        row(name, &[&line], expected).file("rows.csv", numbers())
+    };
     let mut rows = vec![
-        csv(
-            "a label whose name is the index of another column",
-            "import rows.csv out.safetensors --header present --label 3",
-            refused(&["name:3", "index:3"]),
-        ),
+        csv("a label whose name is the index of another column", "--label 3", refused(&["name:3", "index:3"])),
         csv(
             "a label whose name is the index of another column, which is said",
-            "import rows.csv out.safetensors --header present --label name:3",
+            "--label name:3",
             computed(|found| found.columns(&["7", "x", "y"])),
         ),
         csv(
             "a column to leave out whose name is a number",
-            "import rows.csv out.safetensors --header present --label y --drop name:3",
+            "--label y --drop name:3",
             computed(|found| found.columns(&["7", "x"])),
         ),
-        csv(
-            "a weight whose name is a number",
-            "import rows.csv out.safetensors --header present --label y --weight 7",
-            computed(|found| found.columns(&["3", "x"])),
-        ),
-        csv(
-            "a column to leave out that does not exist",
-            "import rows.csv out.safetensors --header present --label y --drop z",
-            refused(&["`z`"]),
-        ),
-        csv(
-            "a column of text that does not exist",
-            "import rows.csv out.safetensors --header present --label y --categorical z",
-            refused(&["`z`"]),
-        ),
-        csv(
-            "indicators of a column that does not exist",
-            "import rows.csv out.safetensors --header present --label y --indicators z --missing mean",
-            refused(&["`z`"]),
-        ),
-        csv(
-            "a label that is left out as well",
-            "import rows.csv out.safetensors --header present --label y --drop y",
-            refused(&["`y`"]),
-        ),
-        csv(
+        csv("a weight whose name is a number", "--label y --weight 7", computed(|found| found.columns(&["3", "x"]))),
+        csv("a column to leave out that does not exist", "--label y --drop z", refused(&["`z`"])),
+        csv("a column of text that does not exist", "--label y --categorical z", refused(&["`z`"])),
+        csv("indicators of a column that does not exist", "--label y --indicators z --missing mean", refused(&["`z`"])),
+        csv("a label that is left out as well", "--label y --drop y", refused(&["`y`"])),
+        row(
             "a column to leave out that is the target",
-            "tabular rows.csv --header present --target y --drop y --out model",
+            &["tabular rows.csv --header present --target y --drop y --out model"],
             refused(&["`y`"]),
-        ),
-        csv(
-            "two offsets for one column",
-            "import rows.csv out.safetensors --header present --label y --offset x=1 --offset x=2",
-            refused(&["`x`", "offset"]),
-        ),
+        )
+        .file("rows.csv", numbers()),
+        csv("two offsets for one column", "--label y --offset x=1 --offset x=2", refused(&["`x`", "offset"])),
         csv(
             "an offset for the label",
-            "import rows.csv out.safetensors --header present --label x --offset x=200",
+            "--label x --offset x=200",
             computed(|found| found.labels(&(0..40).map(|i| i as f32).collect::<Vec<_>>())),
         ),
-        csv(
-            "an offset for a column of categories",
-            "import rows.csv out.safetensors --header present --label y --categorical x --offset x=1",
-            refused(&["`x`", "offset"]),
-        ),
-        csv(
-            "a word for missing values, which are an error",
-            "import rows.csv out.safetensors --header present --label y --missing-value 12",
-            refused(&["line"]),
-        ),
+        csv("an offset for a column of categories", "--label y --categorical x --offset x=1", refused(&["`x`", "offset"])),
+        csv("a word for missing values, which are an error", "--label y --missing-value 12", refused(&["line"])),
     ];
     let like = "--like like.safetensors";
     let columns = [
@@ -171,11 +139,8 @@ pub(super) fn rows() -> Vec<Row> {
             .file("rows.csv", numbers()),
         );
     }
-    rows.push(csv(
-        "units of layers that a network does not have",
-        "tabular rows.csv --model resnet --hidden 4 --out model",
-        refused(&["--hidden"]),
-    ));
+    let line = "tabular rows.csv --model resnet --hidden 4 --out model";
+    rows.push(row("units of layers that a network does not have", &[line], refused(&["--hidden"])).file("rows.csv", numbers()));
     for (mark, expected) in [(",", 1.5), ("comma", 1.5), (".", 15.0), ("point", 15.0)] {
         let (x, line) =
             (if expected == 1.5 { "1,5" } else { "15" }, format!("import rows.csv out.safetensors --label y --decimal {mark}"));
