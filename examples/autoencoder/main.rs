@@ -10,7 +10,6 @@ use brisk_examples::run::{self, Run};
 use brisk_loader::{Rows, split};
 use brisk_nn::tensor::Tensor;
 use brisk_nn::{Activation, Mlp, MlpConfig, Philox, Schedule};
-use brisk_train::metrics::Metric;
 use brisk_train::{LabelledRows, Labels, Model, Task, Trainer};
 use serde_json::json;
 
@@ -39,14 +38,6 @@ impl Task for Reconstruction {
     fn loss(&self, outputs: &Tensor, rows: &LabelledRows) -> Tensor {
         let error = outputs - &rows.x;
         rows.reduce(&error.multiply(&error))
-    }
-
-    fn metrics(&self) -> Vec<Box<dyn Metric>> {
-        Vec::new()
-    }
-
-    fn watched(&self) -> &str {
-        "loss"
     }
 }
 

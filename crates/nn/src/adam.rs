@@ -2,7 +2,7 @@ use brisk_kernels::{Interval, Kernel, Number, Rule, StepValue, Update};
 use brisk_tensor::Graph;
 use serde::{Deserialize, Serialize};
 
-use crate::elementwise::{Elementwise, betas_and_eps_setters, elementwise_methods, groups_setter};
+use crate::elementwise::{Elementwise, betas_and_eps_setters, groups_setter};
 use crate::optimizer::Optimizer;
 use crate::parameters::Parameters;
 use crate::step_inputs::StepInputs;
@@ -173,5 +173,7 @@ impl Optimizer for Adam {
         }
     }
 
-    elementwise_methods!();
+    fn elementwise(&self) -> Option<&Elementwise> {
+        Some(&self.elementwise)
+    }
 }

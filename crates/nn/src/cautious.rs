@@ -3,7 +3,7 @@ use brisk_kernels::{DType, Interval, MapReduce, Number, Reducer, Rule, StepValue
 use brisk_tensor::Graph;
 
 use crate::adam::{AdamConfig, moments};
-use crate::elementwise::{Elements, Elementwise, betas_and_eps_setters, elementwise_methods, groups_setter};
+use crate::elementwise::{Elements, Elementwise, betas_and_eps_setters, groups_setter};
 use crate::optimizer::Optimizer;
 use crate::parameters::Parameters;
 use crate::sharding::Piece;
@@ -126,7 +126,9 @@ impl Optimizer for CautiousAdamW {
         }
     }
 
-    elementwise_methods!();
+    fn elementwise(&self) -> Option<&Elementwise> {
+        Some(&self.elementwise)
+    }
 
     /// A parameter's step depends on all of its elements.
     fn can_shard(&self) -> bool {

@@ -20,7 +20,7 @@ use crate::step_inputs::StepInputs;
 /// # Examples
 /// Sign descent with momentum (Lion without its interpolation):
 /// ```
-/// use brisk_nn::tensor::{Graph, Persistent};
+/// use brisk_nn::tensor::Graph;
 /// use brisk_nn::{Elementwise, Number, Optimizer, Parameters, Rule, StepInputs, StepValue};
 ///
 /// #[derive(Debug, Clone)]
@@ -60,10 +60,6 @@ use crate::step_inputs::StepInputs;
 ///
 ///     fn elementwise(&self) -> Option<&Elementwise> {
 ///         Some(&self.elementwise)
-///     }
-///
-///     fn state(&self) -> Vec<(String, &Persistent)> {
-///         self.elementwise.state()
 ///     }
 /// }
 /// ```
@@ -126,20 +122,6 @@ macro_rules! betas_and_eps_setters {
     };
 }
 pub(crate) use betas_and_eps_setters;
-
-/// The methods of [`Optimizer`](crate::Optimizer) that a field `elementwise` answers.
-macro_rules! elementwise_methods {
-    () => {
-        fn elementwise(&self) -> Option<&$crate::Elementwise> {
-            Some(&self.elementwise)
-        }
-
-        fn state(&self) -> Vec<(String, &brisk_tensor::Persistent)> {
-            self.elementwise.state()
-        }
-    };
-}
-pub(crate) use elementwise_methods;
 
 /// What a rule reads and replaces.
 #[derive(Debug, Clone, Copy)]

@@ -3,7 +3,7 @@ use brisk_tensor::Graph;
 use serde::{Deserialize, Serialize};
 
 use crate::adam::{WeightDecay, moments};
-use crate::elementwise::{Elementwise, betas_and_eps_setters, elementwise_methods, groups_setter, setters};
+use crate::elementwise::{Elementwise, betas_and_eps_setters, groups_setter, setters};
 use crate::optimizer::Optimizer;
 use crate::parameters::Parameters;
 use crate::step_inputs::StepInputs;
@@ -131,5 +131,7 @@ impl Optimizer for NAdam {
         self.elementwise.record(graph, params, inputs, &self.config);
     }
 
-    elementwise_methods!();
+    fn elementwise(&self) -> Option<&Elementwise> {
+        Some(&self.elementwise)
+    }
 }

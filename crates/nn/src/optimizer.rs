@@ -63,8 +63,11 @@ pub trait Optimizer: Debug {
         self.elementwise().map_or_else(String::new, |elementwise| elementwise.described(id))
     }
 
-    /// The state that a checkpoint must contain, by name; each buffer has [`Parameters::state_len`] elements.
-    fn state(&self) -> Vec<(String, &Persistent)>;
+    /// The state that a checkpoint must contain, by name; each buffer has [`Parameters::state_len`] elements. By default that of
+    /// its [elementwise](Self::elementwise) rule, or none.
+    fn state(&self) -> Vec<(String, &Persistent)> {
+        self.elementwise().map_or_else(Vec::new, Elementwise::state)
+    }
 }
 
 impl<O: Optimizer + ?Sized> Optimizer for Box<O> {

@@ -2,7 +2,7 @@ use brisk_kernels::{Interval, Number, Rule, StepValue};
 use brisk_tensor::Graph;
 use serde::{Deserialize, Serialize};
 
-use crate::elementwise::{Elementwise, elementwise_methods, groups_setter, setters};
+use crate::elementwise::{Elementwise, groups_setter, setters};
 use crate::optimizer::Optimizer;
 use crate::parameters::Parameters;
 use crate::step_inputs::StepInputs;
@@ -119,5 +119,7 @@ impl Optimizer for RmsProp {
         }
     }
 
-    elementwise_methods!();
+    fn elementwise(&self) -> Option<&Elementwise> {
+        Some(&self.elementwise)
+    }
 }

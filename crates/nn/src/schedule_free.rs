@@ -2,7 +2,7 @@ use brisk_kernels::{DType, Interval, Number, Rule, StepCount, StepValue, Update}
 use brisk_tensor::{Graph, Persistent};
 
 use crate::adam::AdamConfig;
-use crate::elementwise::{Elementwise, elementwise_methods, groups_setter, setters};
+use crate::elementwise::{Elementwise, groups_setter, setters};
 use crate::optimizer::Optimizer;
 use crate::parameters::Parameters;
 use crate::step_inputs::StepInputs;
@@ -129,7 +129,9 @@ impl Optimizer for ScheduleFreeAdamW {
         self.elementwise.record(graph, params, inputs, &Step(self.config));
     }
 
-    elementwise_methods!();
+    fn elementwise(&self) -> Option<&Elementwise> {
+        Some(&self.elementwise)
+    }
 
     /// Before the first step the average is the parameters. Fails for parameters that are sharded across replicas, and for those
     /// of another model.

@@ -2,7 +2,7 @@ use brisk_kernels::{Interval, Kernel, Number, Rule, StepCount, StepValue, Update
 use brisk_tensor::{Error, Graph};
 use serde::{Deserialize, Serialize};
 
-use crate::elementwise::{Elementwise, elementwise_methods, groups_setter, setters};
+use crate::elementwise::{Elementwise, groups_setter, setters};
 use crate::optimizer::Optimizer;
 use crate::parameters::Parameters;
 use crate::step_inputs::StepInputs;
@@ -135,5 +135,7 @@ impl Optimizer for Sgd {
         }
     }
 
-    elementwise_methods!();
+    fn elementwise(&self) -> Option<&Elementwise> {
+        Some(&self.elementwise)
+    }
 }

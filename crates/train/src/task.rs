@@ -51,9 +51,6 @@ pub use regression::Regression;
 ///     fn metrics(&self) -> Vec<Box<dyn Metric>> {
 ///         vec![Box::new(MeanAbsoluteError::default())]
 ///     }
-///     fn watched(&self) -> &str {
-///         "loss"
-///     }
 /// }
 /// ```
 pub trait Task: Debug {
@@ -92,12 +89,16 @@ pub trait Task: Debug {
     fn loss(&self, outputs: &Tensor, rows: &LabelledRows) -> Tensor;
 
     /// The metrics of an evaluation, in the order in which they are shown. Their names must differ, and none may be `loss`: the
-    /// loss is always reported.
-    fn metrics(&self) -> Vec<Box<dyn Metric>>;
+    /// loss is always reported. None by default.
+    fn metrics(&self) -> Vec<Box<dyn Metric>> {
+        Vec::new()
+    }
 
     /// The metric that says which epoch was the best, and by which a run stops early unless another is chosen: the name of one of
-    /// [`metrics`](Self::metrics), or `loss`.
-    fn watched(&self) -> &str;
+    /// [`metrics`](Self::metrics), or `loss`, as by default.
+    fn watched(&self) -> &str {
+        "loss"
+    }
 }
 
 /// The rows of a batch as tensors, for [`Task::loss`].

@@ -1,7 +1,7 @@
 //! Runs with products in 16 bits, several batches per step, clipped gradients; and that they resume bit-identically from a
 //! checkpoint.
 
-use brisk_nn::tensor::{Graph, Persistent, Precision};
+use brisk_nn::tensor::{Graph, Precision};
 use brisk_nn::{GradScalerConfig, Optimizer, Parameters, StepInputs};
 use brisk_program::Device;
 use brisk_train::{
@@ -266,10 +266,6 @@ struct Stubborn;
 
 impl Optimizer for Stubborn {
     fn record(&self, _: &Graph, _: &Parameters, _: &StepInputs) {}
-
-    fn state(&self) -> Vec<(String, &Persistent)> {
-        Vec::new()
-    }
 }
 
 #[test]

@@ -5,7 +5,6 @@ use brisk_nn::tensor::program::Device;
 use brisk_nn::{Activation, Linear, Mlp, MlpConfig, Schedule, Sgd};
 use brisk_table::{ColumnOptions, CsvOptions, LabelKind, Schema, Table, TableWriter, import};
 use brisk_tensor::{CrossEntropyOptions, Tensor};
-use brisk_train::metrics::Metric;
 use brisk_train::{
     Binary, Classification, DataParallelConfig, EpochMetrics, Error, FeedChoice, FeedConfig, FeedElement, LabelledRows, Labels,
     Model, MultiLabel, Regression, Standardisation, Task, Trainer, ZeroStage, run_threads,
@@ -237,12 +236,6 @@ impl Task for TwoClasses {
         let weights = rows.weights.unsqueeze(1).expand(rows.labels.shape()).reshape(&[n]);
         let options = CrossEntropyOptions { reduction: rows.reduction, ..Default::default() };
         outputs.reshape(&[n, 2]).cross_entropy(&rows.labels.reshape(&[n]), &weights, options)
-    }
-    fn metrics(&self) -> Vec<Box<dyn Metric>> {
-        Vec::new()
-    }
-    fn watched(&self) -> &str {
-        "loss"
     }
 }
 

@@ -93,9 +93,6 @@ impl Task for Counts {
     fn metrics(&self) -> Vec<Box<dyn Metric>> {
         vec![Box::new(MeanAbsoluteError::default())]
     }
-    fn watched(&self) -> &str {
-        "loss"
-    }
 }
 
 #[test]

@@ -4,7 +4,6 @@ use brisk_loader::{Order, Rows, split};
 use brisk_nn::{Activation, Linear, Mlp, MlpConfig, Schedule, Sgd};
 use brisk_program::Device;
 use brisk_tensor::{LossReduction, Tensor};
-use brisk_train::metrics::Metric;
 use brisk_train::{
     Binary, Classification, DataParallelConfig, Error, FeedChoice, FeedConfig, LabelledRows, Labels, Model, Predictor,
     Regression, Standardisation, Task, Trainer, run_threads,
@@ -28,25 +27,8 @@ impl Task for Reconstruction {
         self.0
     }
     fn loss(&self, outputs: &Tensor, rows: &LabelledRows) -> Tensor {
-        rows.reduce(&outputs.mse_loss_of(&rows.x))
-    }
-    fn metrics(&self) -> Vec<Box<dyn Metric>> {
-        Vec::new()
-    }
-    fn watched(&self) -> &str {
-        "loss"
-    }
-}
-
-/// The squared difference of each element.
-trait SquaredDifference {
-    fn mse_loss_of(&self, other: &Tensor) -> Tensor;
-}
-
-impl SquaredDifference for Tensor {
-    fn mse_loss_of(&self, other: &Tensor) -> Tensor {
-        let difference = self - other;
-        &difference * &difference
+        let difference = outputs - &rows.x;
+        rows.reduce(&(&difference * &difference))
     }
 }
 
@@ -164,12 +146,6 @@ impl Task for Own {
     }
     fn loss(&self, outputs: &Tensor, rows: &LabelledRows) -> Tensor {
         (self.0)(outputs, rows)
-    }
-    fn metrics(&self) -> Vec<Box<dyn Metric>> {
-        Vec::new()
-    }
-    fn watched(&self) -> &str {
-        "loss"
     }
 }
 

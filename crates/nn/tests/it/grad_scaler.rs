@@ -399,10 +399,6 @@ impl Optimizer for Own {
     fn record(&self, _: &Graph, _: &Parameters, _: &StepInputs) {
         self.0.set(self.0.get() + 1);
     }
-
-    fn state(&self) -> Vec<(String, &Persistent)> {
-        Vec::new()
-    }
 }
 
 #[test]

@@ -182,8 +182,4 @@ impl Optimizer for NoStep<'_> {
     fn trains(&self, id: ParameterId) -> bool {
         self.0.trains(id)
     }
-
-    fn state(&self) -> Vec<(String, &Persistent)> {
-        Vec::new()
-    }
 }

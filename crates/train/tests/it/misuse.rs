@@ -7,7 +7,7 @@ use brisk_nn::{
     Activation, Adam, Augment, Augmented, BatchSource, CategoricalColumn, EmaConfig, Linear, Mlp, MlpConfig, ParameterGroup,
     Schedule,
 };
-use brisk_train::metrics::{Direction, Metric};
+use brisk_train::metrics::Direction;
 use brisk_train::{
     Binary, Checkpoint, DataParallelConfig, EarlyStopping, Error, Feed, FeedChoice, FeedConfig, FitReport, Head, Heads,
     LabelledRows, Labels, Model, ResidentRows, ResumeMismatch, RunFolder, Scorer, Standardisation, Step, Task, Trainer, Warning,
@@ -306,12 +306,6 @@ impl Task for AlwaysMean {
     }
     fn loss(&self, outputs: &Tensor, rows: &LabelledRows) -> Tensor {
         outputs.squeeze(1).mse_loss(&rows.labels, &rows.weights, Reduction::Mean)
-    }
-    fn metrics(&self) -> Vec<Box<dyn Metric>> {
-        Vec::new()
-    }
-    fn watched(&self) -> &str {
-        "loss"
     }
 }
 
