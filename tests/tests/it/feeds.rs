@@ -16,7 +16,7 @@ use brisk_train::{
 };
 
 use crate::gpu::{cpu, gpu};
-use crate::run::{N_COLS, Weighted, history, noise, quiet, rows};
+use crate::run::{Before, N_COLS, Weighted, history, noise, quiet, rows};
 
 const COLUMNS: [CategoricalColumn; 2] = [CategoricalColumn { n_codes: 4, dim: 2 }, CategoricalColumn { n_codes: 90, dim: 3 }];
 
@@ -333,38 +333,21 @@ fn a_model_that_ignores_the_categories_of_a_batch_is_refused() -> Result<(), Err
     Ok(())
 }
 
-/// Rows that act when this many of them have been gathered by number, as in a shuffled epoch.
-struct After<F> {
-    rows: Rows,
-    n_left: AtomicUsize,
-    then: F,
-}
-
-impl<F: Fn() -> Result<(), brisk_loader::Error> + Sync> RowSource for After<F> {
-    type Feature = f32;
-    type Error = brisk_loader::Error;
-
-    fn layout(&self) -> Layout {
-        self.rows.layout()
-    }
-
-    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), Self::Error> {
-        if let RowSelection::Numbers(numbers) = rows {
-            let left = self.n_left.load(Ordering::SeqCst);
-            self.n_left.store(left.saturating_sub(numbers.len()), Ordering::SeqCst);
-            if left < numbers.len() {
-                (self.then)()?;
-            }
-        }
-        self.rows.gather(rows, into)
-    }
-}
-
+/// Fits on rows that act when this many of them have been gathered by number, as in a shuffled epoch.
 fn fit_after<F>(n: usize, then: F, stop: StopFlag) -> Result<FitReport, Error>
 where
     F: Fn() -> Result<(), brisk_loader::Error> + Sync,
 {
-    let after = |n| After { rows: rows(0, 500), n_left: AtomicUsize::new(n), then: &then };
+    let then = &then;
+    let after = |n| {
+        let n_left = AtomicUsize::new(n);
+        Before(rows(0, 500), move |rows: &RowSelection<'_>| {
+            let RowSelection::Numbers(numbers) = rows else { return Ok(()) };
+            let left = n_left.load(Ordering::SeqCst);
+            n_left.store(left.saturating_sub(numbers.len()), Ordering::SeqCst);
+            if left < numbers.len() { then() } else { Ok(()) }
+        })
+    };
     // Chunks of two batches of 50 rows; an epoch is five of them.
     let (train, valid) = (after(n), after(usize::MAX));
     let run = Run { train: &train, valid: &valid, columns: &[], batch_rows: 50 };

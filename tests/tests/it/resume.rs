@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use brisk_loader::{Layout, Order, RowBuffers, RowSelection, RowSource, Rows};
+use brisk_loader::{Order, RowSource, Rows};
 use brisk_nn::{EmaConfig, Schedule};
 use brisk_program::Device;
 use brisk_tensor::Precision;
@@ -13,34 +13,19 @@ use brisk_train::{
 };
 
 use crate::gpu::cpu;
-use crate::run::{Ready, Setting, after_each_epoch, history, into_folder, quiet};
+use crate::run::{Before, Ready, Setting, after_each_epoch, history, into_folder, quiet};
 
-/// Rows whose source fails after some gathers.
-struct Failing<'a> {
-    rows: &'a Rows,
-    left: AtomicUsize,
-    /// Requested by then.
-    stop: StopFlag,
-}
-
-impl RowSource for Failing<'_> {
-    type Feature = f32;
-    type Error = std::io::Error;
-
-    fn layout(&self) -> Layout {
-        self.rows.layout()
-    }
-
-    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), std::io::Error> {
-        let is_left = |left: usize| left.checked_sub(1);
-        if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_left).is_err() {
-            // Until the steps of the rows before have been done.
-            std::thread::sleep(Duration::from_millis(300));
-            self.stop.request();
-            return Err(std::io::Error::other("the network is down"));
+/// Rows whose source fails when none of these gathers is left; `stop` is requested by then.
+fn failing<'a>(rows: &'a Rows, left: &'a AtomicUsize, stop: StopFlag) -> impl RowSource<Feature = f32> + 'a {
+    Before(rows, move |_| {
+        if left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
+            return Ok(());
         }
-        self.rows.gather(rows, into).map_err(std::io::Error::other)
-    }
+        // Until the steps of the rows before have been done.
+        std::thread::sleep(Duration::from_millis(300));
+        stop.request();
+        Err(brisk_loader::Error::Decode { row: 0, cause: "the network is down".into() })
+    })
 }
 
 fn setting(config: TrainerConfig) -> Setting {
@@ -81,7 +66,8 @@ fn check(config: &TrainerConfig, after: usize, expected_epoch: usize, expected_b
     let expected = fit(&cpu(2), &ready, &ready.train, &mut outputs, None)?;
 
     let (mut outputs, folder) = into_folder(root.path());
-    let failing = Failing { rows: &ready.train, left: AtomicUsize::new(usize::MAX), stop: StopFlag::new() };
+    let left = AtomicUsize::new(usize::MAX);
+    let failing = failing(&ready.train, &left, StopFlag::new());
     let n_before = {
         // The rows are also read before the run starts; only the run's own gathers count.
         let Ready { model, params, adam, valid, .. } = &ready;
@@ -92,7 +78,7 @@ fn check(config: &TrainerConfig, after: usize, expected_epoch: usize, expected_b
             &failing,
             valid,
         )?;
-        failing.left.store(after, Ordering::Relaxed);
+        left.store(after, Ordering::Relaxed);
         let error = trainer.fit(&mut outputs).expect_err("the source fails");
         assert!(matches!(error, Error::Stream { .. }), "{error}");
         after
@@ -119,12 +105,13 @@ fn a_run_that_is_to_stop_does_not_need_the_rows_of_its_next_step() -> Result<(),
     let ready = setting(Setting::default().config).ready();
     let root = tempfile::tempdir().expect("a temporary folder");
     let (mut outputs, folder) = into_folder(root.path());
-    let failing = Failing { rows: &ready.train, left: AtomicUsize::new(usize::MAX), stop: outputs.stop.clone() };
+    let left = AtomicUsize::new(usize::MAX);
+    let failing = failing(&ready.train, &left, outputs.stop.clone());
     let Ready { model, params, adam, valid, .. } = &ready;
     let (device, trainable) = (cpu(2), Trainable::new(model, params, adam));
     let trainer =
         Trainer::new(&device).config(ready.config()).feed(&feed()).prepare(trainable, &Binary::new(), &failing, valid)?;
-    failing.left.store(8 + 5, Ordering::Relaxed);
+    left.store(8 + 5, Ordering::Relaxed);
     let report = trainer.fit(&mut outputs)?;
     assert_eq!(report.ended, Ended::Stopped);
     let last = Checkpoint::load(folder.last())?;
@@ -212,7 +199,8 @@ fn another_number_of_replicas_resumes_within_an_epoch() -> Result<(), Error> {
     let run = |replicas: &brisk_train::DataParallel, outputs: &mut Outputs, dies: bool, from: Option<&Checkpoint>| {
         let (ready, device) = (setting(config.clone()).ready(), cpu(1));
         let Ready { model, params, adam, train, valid, .. } = &ready;
-        let failing = Failing { rows: train, left: AtomicUsize::new(usize::MAX), stop: StopFlag::new() };
+        let left = AtomicUsize::new(usize::MAX);
+        let failing = failing(train, &left, StopFlag::new());
         let trainer = Trainer::new(&device).config(ready.config()).feed(&feed).replicas(replicas).prepare(
             Trainable::new(model, params, adam),
             &Binary::new(),
@@ -220,7 +208,7 @@ fn another_number_of_replicas_resumes_within_an_epoch() -> Result<(), Error> {
             valid,
         )?;
         if dies {
-            failing.left.store(8 + 5, Ordering::Relaxed);
+            left.store(8 + 5, Ordering::Relaxed);
         }
         let report = match from {
             None => trainer.fit(outputs)?,

@@ -101,6 +101,27 @@ pub(crate) fn rows(first: usize, n: usize) -> Rows {
     Rows::new(features, labels, N_COLS).expect("as many labels as rows")
 }
 
+/// Rows before whose gathering a function is called, which may fail.
+pub(crate) struct Before<S, F: Fn(&RowSelection<'_>) -> Result<(), brisk_loader::Error>>(pub(crate) S, pub(crate) F);
+
+impl<S, F> RowSource for Before<S, F>
+where
+    S: RowSource<Error = brisk_loader::Error>,
+    F: Fn(&RowSelection<'_>) -> Result<(), brisk_loader::Error> + Sync,
+{
+    type Feature = S::Feature;
+    type Error = brisk_loader::Error;
+
+    fn layout(&self) -> Layout {
+        self.0.layout()
+    }
+
+    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, S::Feature>) -> Result<(), Self::Error> {
+        (self.1)(&rows)?;
+        self.0.gather(rows, into)
+    }
+}
+
 /// Rows with weights, which may be ones that `Rows` refuses.
 pub(crate) struct Weighted {
     pub(crate) rows: Rows,

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use brisk_loader::{Layout, RowBuffers, RowSelection, RowSource, Rows};
+use brisk_loader::Rows;
 use brisk_nn::{Activation, Linear, Schedule};
 use brisk_train::metrics::Scored;
 use brisk_train::{
@@ -15,7 +15,7 @@ use brisk_train::{
 };
 
 use crate::gpu::{cpu, gpu};
-use crate::run::{N_COLS, Setting, history, into_folder, quiet, rows};
+use crate::run::{Before, N_COLS, Setting, history, into_folder, quiet, rows};
 
 #[test]
 fn a_network_learns() -> Result<(), Error> {
@@ -89,29 +89,6 @@ fn settings_that_are_hardly_ever_meant_are_warned_of() -> Result<(), Error> {
     Ok(())
 }
 
-/// Rows that are read slowly, a few at a time.
-struct Slow {
-    rows: Rows,
-    reading: Mutex<()>,
-}
-
-impl RowSource for Slow {
-    type Feature = f32;
-    type Error = brisk_loader::Error;
-
-    fn layout(&self) -> Layout {
-        self.rows.layout()
-    }
-
-    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), brisk_loader::Error> {
-        if rows.len() <= 20 {
-            let _reading = self.reading.lock().expect("no other call has panicked");
-            std::thread::sleep(Duration::from_millis(30));
-        }
-        self.rows.gather(rows, into)
-    }
-}
-
 /// Counts the batches that it is notified of.
 struct Counts(Rc<Cell<usize>>);
 
@@ -125,7 +102,15 @@ impl Callback for Counts {
 /// With callbacks, which read the losses anyway, a run ends before the epoch does.
 #[test]
 fn a_loss_that_is_no_number_ends_a_long_epoch_early() -> Result<(), Error> {
-    let train = Slow { rows: rows(0, 800), reading: Mutex::new(()) };
+    let reading = Mutex::new(());
+    // A few rows at a time are read slowly.
+    let train = Before(rows(0, 800), |rows| {
+        if rows.len() <= 20 {
+            let _reading = reading.lock().expect("no other call has panicked");
+            std::thread::sleep(Duration::from_millis(30));
+        }
+        Ok(())
+    });
     let mut model = Model::new(7, |params| Linear::new(params, "head", N_COLS, 1, Activation::identity()));
     let n_batches = Rc::new(Cell::new(0));
     let mut trainer = Trainer::new(&cpu(1))

@@ -7,12 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use brisk_loader::{
-    Ahead, Batching, Error, Key, Lanes, Loader, Make, Order, Row, RowBuffers, RowSelection, RowSource, Rows, StageTimer,
-    WeightedDraws, split,
-};
+use brisk_loader::{Ahead, Batching, Key, Lanes, Loader, Make, Order, Row, RowSource, StageTimer, WeightedDraws, split};
 
-use crate::source::numbered;
+use crate::source::{Before, numbered};
 
 /// Counts the allocations of watched threads; other tests run at the same time.
 struct Counting;
@@ -44,21 +41,6 @@ unsafe impl GlobalAlloc for Counting {
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-/// A source that watches every thread that gathers from it.
-struct Watching(Rows);
-
-impl RowSource for Watching {
-    type Feature = f32;
-    type Error = Error;
-    fn layout(&self) -> brisk_loader::Layout {
-        self.0.layout()
-    }
-    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), Error> {
-        IS_WATCHED.set(true);
-        self.0.gather(rows, into)
-    }
-}
 
 /// Allocations of watched threads over four epochs, after two epochs of warm-up.
 fn counted(mut epoch: impl FnMut(u32)) -> usize {
@@ -109,7 +91,8 @@ fn nothing_is_allocated_after_the_first_epochs() {
     assert_eq!(N_ALLOCATIONS.load(Ordering::Relaxed), 1, "what a watched thread allocates is counted");
     IS_WATCHED.set(false);
 
-    let source = Watching(numbered(20_000, 5));
+    // Every thread that gathers is watched.
+    let source = Before(numbered(20_000, 5), || IS_WATCHED.set(true));
     let draws = Arc::new(WeightedDraws::new(&vec![1.0; 20_000], 20_000).unwrap());
     // 600 rows are gathered by the pool, 100 by the caller; neither divides the number of rows.
     for size in [600, 100] {

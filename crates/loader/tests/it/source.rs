@@ -8,6 +8,21 @@ pub(crate) fn numbered(n: usize, n_cols: usize) -> Rows {
     Rows::new(features, (0..n).map(|row| row as f32).collect(), n_cols).unwrap()
 }
 
+/// Rows before whose gathering a function is called.
+pub(crate) struct Before<F>(pub(crate) Rows, pub(crate) F);
+
+impl<F: Fn() + Sync> RowSource for Before<F> {
+    type Feature = f32;
+    type Error = Error;
+    fn layout(&self) -> Layout {
+        self.0.layout()
+    }
+    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), Error> {
+        (self.1)();
+        self.0.gather(rows, into)
+    }
+}
+
 /// The same rows with two categories and a weight each, which identify their row as well.
 pub(crate) fn described(n: usize, n_cols: usize) -> Rows {
     let categories: Vec<u32> = (0..2 * n as u32).map(|i| i + 1000).collect();

@@ -3,12 +3,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
-use brisk_loader::{
-    Ahead, Batching, Bottleneck, Error, Key, Layout, Loader, Row, RowBuffers, RowSelection, RowSource, Rows, Stage, StageReport,
-    StageTimer,
-};
+use brisk_loader::{Ahead, Batching, Bottleneck, Error, Key, Loader, Row, Stage, StageReport, StageTimer};
 
-use crate::source::numbered;
+use crate::source::{Before, numbered};
 
 const PAUSE: Duration = Duration::from_millis(4);
 
@@ -27,7 +24,7 @@ fn check(gather: Duration, transform: Duration, consumer: Duration, workers: usi
 }
 
 fn report(gather: Duration, transform: Duration, consumer: Duration, workers: usize) -> StageReport {
-    let source = Slow(numbered(100, 1), gather);
+    let source = Before(numbered(100, 1), || thread::sleep(gather));
     let timer = Arc::new(StageTimer::default());
     let map = |row: Row<'_>, _: Key, _: &mut [f32]| {
         // One row per batch of ten.
@@ -54,21 +51,6 @@ fn report(gather: Duration, transform: Duration, consumer: Duration, workers: us
     timer.report()
 }
 
-/// Rows that are slow to gather.
-struct Slow(Rows, Duration);
-
-impl RowSource for Slow {
-    type Feature = f32;
-    type Error = Error;
-    fn layout(&self) -> Layout {
-        self.0.layout()
-    }
-    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), Error> {
-        thread::sleep(self.1);
-        self.0.gather(rows, into)
-    }
-}
-
 #[test]
 fn the_bottleneck_is_named() {
     const NONE: Duration = Duration::ZERO;
@@ -87,21 +69,6 @@ fn a_report_is_one_line() {
     assert_eq!(timer.report().to_string(), expected);
 }
 
-/// Rows that can only be read while the gate is open.
-struct Gated<'a>(Rows, &'a Mutex<()>);
-
-impl RowSource for Gated<'_> {
-    type Feature = f32;
-    type Error = Error;
-    fn layout(&self) -> Layout {
-        self.0.layout()
-    }
-    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), Error> {
-        drop(self.1.lock());
-        self.0.gather(rows, into)
-    }
-}
-
 #[track_caller]
 fn check_timed_out(result: Result<Option<brisk_loader::Batch<'_>>, Error>, expected_stage: Stage) {
     match result {
@@ -117,7 +84,7 @@ fn check_timed_out(result: Result<Option<brisk_loader::Batch<'_>>, Error>, expec
 #[track_caller]
 fn check_gate(stage: Stage) {
     let (in_source, in_transform) = (Mutex::new(()), Mutex::new(()));
-    let source = Gated(numbered(30, 1), &in_source);
+    let source = Before(numbered(30, 1), || drop(in_source.lock()));
     let map = |_: Row<'_>, _: Key, _: &mut [f32]| {
         drop(in_transform.lock());
         Ok::<(), Infallible>(())
