@@ -44,11 +44,11 @@ use crate::timer::{StageTimer, Stages};
 pub struct Loader<S: RowSource, M: Make<S> = AsGathered> {
     source: S,
     batching: Batching,
-    maker: M,
+    pub(crate) maker: M,
     layout: Layout,
     scratch: M::Scratch,
     buffers: Buffers<M::Out>,
-    timer: Option<Arc<StageTimer>>,
+    pub(crate) timer: Option<Arc<StageTimer>>,
 }
 
 impl<S: RowSource> Loader<S> {
@@ -254,14 +254,6 @@ impl<S: RowSource, M: Make<S>> Loader<S, M> {
 
     pub(crate) fn identity(&self) -> Identity {
         Identity { n_rows: self.source.n_rows(), fingerprint: self.source.fingerprint() }
-    }
-
-    pub(crate) fn maker(&self) -> &M {
-        &self.maker
-    }
-
-    pub(crate) fn timer(&self) -> Option<&Arc<StageTimer>> {
-        self.timer.as_ref()
     }
 
     /// Memory for one batch.

@@ -58,10 +58,10 @@ impl<S: RowSource, M: Make<S>> Loader<S, M> {
         let n_batches = Plan::new(self.batching(), self.identity().n_rows, 0, 0).map_or(1, |plan| plan.n_batches());
         let depth = ahead.depth.clamp(1, n_batches.max(1));
         let n_workers = ahead.workers.clamp(1, depth);
-        let ring = Arc::new(Ring::new(depth, n_workers, self.timer().cloned(), || self.new_buffers()));
+        let ring = Arc::new(Ring::new(depth, n_workers, self.timer.clone(), || self.new_buffers()));
         let workers = (0..n_workers).map(|worker| {
             let (ring, mut scratch) = (Arc::clone(&ring), self.new_scratch());
-            scope.spawn(move || ring.work(worker, self.source(), self.maker(), &mut scratch))
+            scope.spawn(move || ring.work(worker, self.source(), &self.maker, &mut scratch))
         });
         Prefetch { workers: workers.collect(), ring, batching: self.batching().clone(), identity: self.identity(), in_hand: None }
     }

@@ -62,7 +62,7 @@ impl Parameters {
 
     fn bound(&self, graph: &Graph, tensors: Vec<Tensor>, buffers: Vec<Tensor>, buckets: Vec<BoundBucket>) -> Bound {
         let layer = |(entry, made_at): (&Entry, _)| Layer { path: entry.path().to_owned(), made_at };
-        let layers = self.entries().iter().zip(self.made_at().iter().copied()).map(layer).collect();
+        let layers = self.entries().iter().zip(self.made_at.iter().copied()).map(layer).collect();
         let trained = vec![true; tensors.len()];
         let (graph, origin, foreign, columns) = (graph.clone(), self.origin(), OnceCell::new(), self.columns().clone());
         Bound { graph, origin, layers, tensors, trained, buffers, buckets, foreign, columns, categories: None }

@@ -359,9 +359,7 @@ impl GradScaler {
         if let Some(other) = models.iter().find(|other| other.scale != scale && !other.origin.is(origin)) {
             let found = format!(
                 "one scaler for the graph `{}`, which trains the parameters built at {}, and for `{name}`, which trains those built at {}",
-                other.graph,
-                other.origin.built_at(),
-                origin.built_at()
+                other.graph, other.origin.built_at, origin.built_at
             );
             return Err(Error::Refused { op: "step", found, expected: "a `GradScaler` for each of them" });
         }

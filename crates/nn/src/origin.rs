@@ -8,7 +8,7 @@ use brisk_tensor::Error;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Origin {
     model: Model,
-    built_at: &'static Location<'static>,
+    pub(crate) built_at: &'static Location<'static>,
 }
 
 /// A number for each builder.
@@ -61,9 +61,5 @@ impl Origin {
 
     pub(crate) fn is(self, other: Self) -> bool {
         self.model == other.model
-    }
-
-    pub(crate) fn built_at(self) -> &'static Location<'static> {
-        self.built_at
     }
 }

@@ -40,7 +40,7 @@ pub struct Parameters {
     trained_on: TrainedOn,
     buffers: Vec<Buffer>,
     /// The lines that added the parameters, and the buffers.
-    made_at: Vec<&'static Location<'static>>,
+    pub(crate) made_at: Vec<&'static Location<'static>>,
     buffers_made_at: Vec<&'static Location<'static>>,
     columns: Arc<[CategoricalColumn]>,
     sharding: Option<Sharding>,
@@ -245,11 +245,6 @@ impl Parameters {
         &self.columns
     }
 
-    /// The lines that added the parameters.
-    pub(crate) fn made_at(&self) -> &[&'static Location<'static>] {
-        &self.made_at
-    }
-
     /// Identifies the model, for optimizers that check it.
     pub(crate) fn origin(&self) -> Origin {
         self.origin
@@ -262,7 +257,7 @@ impl Parameters {
     /// [`Error::Refused`] if the graph has no gradients of these parameters yet, or not of these.
     pub(crate) fn with_gradient(&self, op: &'static str, graph: &Graph) -> Result<Vec<bool>, Error> {
         let refused = |found: &str, expected| Err(Error::Refused { op, found: found.to_owned(), expected });
-        let built_at = self.origin.built_at();
+        let built_at = self.origin.built_at;
         match graph.gradients_of(&self.values) {
             None if graph.has_backward() && graph.has_parameters() => {
                 let found = format!("the parameters built at {built_at}, which are not bound in this graph");

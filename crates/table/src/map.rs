@@ -58,11 +58,6 @@ impl Bytes {
         }
     }
 
-    /// Whether the bytes are in memory and cannot change.
-    pub(crate) fn is_copied(&self) -> bool {
-        matches!(self, Self::Copied(_))
-    }
-
     /// Tells the system how the bytes will be accessed; does nothing for a copy, or on systems without such hints.
     pub(crate) fn advise(&self, access: Access) -> io::Result<()> {
         #[cfg(unix)]

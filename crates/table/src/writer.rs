@@ -216,7 +216,7 @@ impl TableWriter {
         match moments {
             Some(moments) => self.moments.merge(moments),
             None if self.moments.add_stored(stored, rows.features) => {}
-            None => return Err(Error::NotGathered { path: self.out.file().path().to_owned(), tensor: FEATURES, stored }),
+            None => return Err(Error::NotGathered { path: self.out.file.path().to_owned(), tensor: FEATURES, stored }),
         }
         self.append(rows)
     }
@@ -229,9 +229,9 @@ impl TableWriter {
         }
         let written = (|| {
             self.out.write(rows.features)?;
-            self.labels.write(self.out.file(), rows.labels)?;
-            self.categories.write(self.out.file(), bytemuck::cast_slice(rows.categories))?;
-            self.weights.write(self.out.file(), bytemuck::cast_slice(rows.weights))
+            self.labels.write(&self.out.file, rows.labels)?;
+            self.categories.write(&self.out.file, bytemuck::cast_slice(rows.categories))?;
+            self.weights.write(&self.out.file, bytemuck::cast_slice(rows.weights))
         })();
         written.map_err(|source| self.failed(source))?;
         self.n_rows += rows.n_rows(&self.schema);
@@ -301,15 +301,15 @@ impl TableWriter {
         self.metadata.statistics = Some(self.moments.statistics());
         let header = self.place_header()?;
         self.write_rest(&header).map_err(|source| self.failed(source))?;
-        let (path, n_bytes) = (self.out.file().path().to_owned(), self.out.n_bytes());
-        self.out.into_file().publish().map_err(|error| Error::from_publishing(error, path, n_bytes))?;
+        let (path, n_bytes) = (self.out.file.path().to_owned(), self.out.n_bytes());
+        self.out.file.publish().map_err(|error| Error::from_publishing(error, path, n_bytes))?;
         Ok(Written { n_rows: self.n_rows, n_bytes })
     }
 
     /// Encodes the header, after making enough room for it before the data.
     fn place_header(&mut self) -> Result<Vec<u8>, Error> {
         let (tensors, metadata) = (tensors(&self.schema, self.n_rows), self.metadata.encode());
-        if let Some(header) = format::encode(&tensors, &metadata, self.out.data_start() as usize) {
+        if let Some(header) = format::encode(&tensors, &metadata, self.out.data_start as usize) {
             return Ok(header);
         }
         let data_start = format::encoded_len(&tensors, &metadata);
@@ -386,7 +386,7 @@ impl TableWriter {
     fn too_many_values(&self, header_bytes: u64) -> Error {
         let longest = self.metadata.dictionaries.iter().max_by_key(|dictionary| dictionary.values().len());
         Error::TooManyValues {
-            path: self.out.file().path().to_owned(),
+            path: self.out.file.path().to_owned(),
             column: longest.map_or_else(String::new, |dictionary| dictionary.name().to_owned()),
             n_values: longest.map_or(0, |dictionary| dictionary.values().len()),
             header_bytes,
@@ -396,13 +396,13 @@ impl TableWriter {
 
     fn check_dtype<T: Element>(&self, tensor: &'static str, stored: DType) -> Result<(), Error> {
         if T::DTYPE != stored {
-            let path = self.out.file().path().to_owned();
+            let path = self.out.file.path().to_owned();
             return Err(Error::WrongDType { path, tensor, stored, asked: T::DTYPE });
         }
         Ok(())
     }
 
     fn failed(&self, cause: io::Error) -> Error {
-        Error::Write { path: self.out.file().path().to_owned(), written_bytes: self.out.n_bytes(), cause }
+        Error::Write { path: self.out.file.path().to_owned(), written_bytes: self.out.n_bytes(), cause }
     }
 }

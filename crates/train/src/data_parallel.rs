@@ -214,11 +214,6 @@ impl DataParallel {
         Self { communication, engine, config, overlap, waits, staging, stop, attendance, is_within_threads: false }
     }
 
-    /// A replica for which [`run_threads`] calls [`finish`](Self::finish).
-    fn within_threads(self) -> Self {
-        Self { is_within_threads: true, ..self }
-    }
-
     /// Which replica this is, from 0.
     pub fn rank(&self) -> usize {
         self.communication.as_ref().map_or(0, |communication| communication.rank())
@@ -247,10 +242,6 @@ impl DataParallel {
     /// This replica's part of `n` rows: parts are in the order of ranks, and differ by at most one row.
     pub fn part_of(&self, n: usize) -> Range<usize> {
         self.shard().part(n)
-    }
-
-    pub(crate) fn part_of_rank(&self, rank: usize, n: usize) -> Range<usize> {
-        Shard::parts(rank, self.world_size()).part(n)
     }
 
     /// This replica's part of each batch, for [`FeedConfig::rank`](crate::FeedConfig::rank).

@@ -559,7 +559,7 @@ impl<'a> Trainer<'a> {
         let trainable = Trainable::new(model.module(), &params, &*optimizer);
         model.names.check_encoding("train", train.names().encoding, task.n_labels() > 0)?;
         let mut training = Training::new(setup, trainable, task, (train, valid))?;
-        training.add_warnings(self.without_effect(start));
+        training.warnings.extend(self.without_effect(start));
         let (scale, names) = (training.scale().clone(), training.names.clone());
         if self.has_progress {
             self.outputs.progress = Progress::stderr(self.config.max_epochs, training.epoch_rows() as u64);

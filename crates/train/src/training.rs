@@ -87,7 +87,7 @@ pub struct Training<'a> {
     /// Of the training rows.
     pub(crate) names: RowNames,
     computation: Vec<Computation>,
-    warnings: Vec<Warning>,
+    pub(crate) warnings: Vec<Warning>,
     writer: RefCell<CheckpointWriter>,
     copies: RefCell<Option<RunCopies>>,
     memory: RefCell<SnapshotMemory>,
@@ -287,10 +287,6 @@ impl<'a> Training<'a> {
     /// Settings that are allowed but hardly ever intended. The caller shows them; this crate does not print them.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
-    }
-
-    pub(crate) fn add_warnings(&mut self, more: impl IntoIterator<Item = Warning>) {
-        self.warnings.extend(more);
     }
 
     /// Digests of the training rows and of the validation rows.

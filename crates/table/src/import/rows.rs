@@ -20,7 +20,7 @@ pub(crate) struct RowChunk {
     pub(crate) digits: Vec<Digits>,
     /// The features as they are stored, if not as `f32`.
     stored: Stored,
-    moments: Moments,
+    pub(super) moments: Moments,
     n_labels: usize,
 }
 
@@ -146,10 +146,6 @@ impl RowChunk {
             ChunkLabels::Numbers(labels) => labels.len(),
             ChunkLabels::Found(labels, _) | ChunkLabels::Known(labels) => labels.len(),
         }
-    }
-
-    pub(super) fn moments(&self) -> &Moments {
-        &self.moments
     }
 
     /// The bytes of the features.

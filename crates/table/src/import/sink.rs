@@ -176,7 +176,7 @@ impl<'a> Sink<'a> {
             ChunkLabels::Found(labels, _) | ChunkLabels::Known(labels) => bytemuck::cast_slice(labels),
         };
         let parts = Parts { features: rows.stored(), categories: &rows.categories, labels, weights: &rows.weights };
-        self.writer.push(parts, Some(rows.moments()))
+        self.writer.push(parts, Some(&rows.moments))
     }
 
     pub(crate) fn n_rows(&self) -> usize {

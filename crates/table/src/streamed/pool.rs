@@ -6,7 +6,7 @@ use crate::lock::{lock, wait};
 /// Memory for rows that is reused and never exceeds a budget.
 #[derive(Debug)]
 pub(super) struct Pool {
-    budget_words: usize,
+    pub(super) budget_words: usize,
     state: Mutex<State>,
     /// Signalled when memory is given back.
     freed: Condvar,
@@ -34,10 +34,6 @@ pub(super) enum Waited {
 impl Pool {
     pub(super) fn new(budget_words: usize) -> Self {
         Self { budget_words, state: Mutex::default(), freed: Condvar::new() }
-    }
-
-    pub(super) fn budget_words(&self) -> usize {
-        self.budget_words
     }
 
     /// Takes `n_words` of memory with unspecified content, if the budget allows it now.

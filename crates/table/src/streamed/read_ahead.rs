@@ -143,7 +143,7 @@ impl ReadAhead {
 
     /// The largest amount of memory that is used.
     pub fn budget_bytes(&self) -> usize {
-        self.shared().pool.budget_words() * size_of::<u64>()
+        self.shared().pool.budget_words * size_of::<u64>()
     }
 
     /// How effective reading ahead has been so far.
@@ -169,7 +169,7 @@ impl ReadAhead {
         if announced.is_empty() || !self.running.start(file.n_readers()) {
             return;
         }
-        let budget = self.shared().pool.budget_words();
+        let budget = self.shared().pool.budget_words;
         let mut state = lock(&self.shared().state);
         let mut start = announced.start;
         while start < announced.end {
@@ -351,7 +351,7 @@ impl Shared {
                 drop(removed);
                 return Room::Lacking;
             }
-            let given_up = state.give_up_one(self.pool.budget_words());
+            let given_up = state.give_up_one(self.pool.budget_words);
             drop(state);
             if given_up.is_some() {
                 drop(given_up);

@@ -7,10 +7,11 @@ use crate::checksum::{BLOCK_BYTES, checksum};
 /// The data of a table, written in whole blocks, each with its checksum.
 #[derive(Debug)]
 pub(super) struct Blocks {
-    file: AtomicFile,
+    pub(super) file: AtomicFile,
     /// The position of the next whole block in the file.
     offset: u64,
-    data_start: u64,
+    /// Where the data starts, after the room for the header.
+    pub(super) data_start: u64,
     /// The start of the current block, shorter than a block.
     pending: Vec<u8>,
     sums: Vec<u32>,
@@ -99,19 +100,6 @@ impl Blocks {
         write_all_at(&mut self.file, self.offset, bytemuck::cast_slice(&sums))?;
         self.offset += size_of_val(sums.as_slice()) as u64;
         write_all_at(&mut self.file, 0, header)
-    }
-
-    /// Where the data starts, after the room for the header.
-    pub(super) fn data_start(&self) -> u64 {
-        self.data_start
-    }
-
-    pub(super) fn file(&self) -> &AtomicFile {
-        &self.file
-    }
-
-    pub(super) fn into_file(self) -> AtomicFile {
-        self.file
     }
 
     /// The number of bytes of the file that have been written.

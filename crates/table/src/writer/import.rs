@@ -7,7 +7,7 @@ use crate::error::Error;
 impl TableWriter {
     /// Leaves room in the header for classes that are not known yet; called before the first row.
     pub(crate) fn leave_room_for_classes(&mut self) -> Result<(), Error> {
-        let data_start = self.out.data_start() + UNKNOWN_NAMES_BYTES as u64;
+        let data_start = self.out.data_start + UNKNOWN_NAMES_BYTES as u64;
         self.out.move_to(data_start).map_err(|source| self.failed(source))
     }
 

@@ -116,7 +116,7 @@ impl Graph {
     /// ```
     #[track_caller]
     pub fn record<E: Into<Error>>(&self, f: impl FnOnce(&mut Program) -> Result<(), E>) {
-        if !self.has_error() {
+        if self.inner().first_error.error.is_none() {
             let recorded = self.with_program(f);
             self.catch(recorded);
         }
@@ -137,10 +137,6 @@ impl Graph {
         let inner = self.inner();
         let place = Place::caller(&inner.scopes, inner.outer);
         Error::At { error: Box::new(error), place }
-    }
-
-    pub(crate) fn has_error(&self) -> bool {
-        self.inner().first_error.error.is_some()
     }
 
     /// A tensor that is marked as failed. Lengths whose product overflows become 0.

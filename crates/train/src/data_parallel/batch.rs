@@ -1,5 +1,6 @@
 //! A replica's part of a batch, and the parts of all put together.
 
+use brisk_loader::Shard;
 use brisk_nn::tensor::{EpochRows, Graph, Persistent, Reduction, Tensor};
 
 use super::DataParallel;
@@ -83,7 +84,7 @@ impl DataParallel {
         let gathered = self.all_gather(mine)?;
         let mut all = vec![0.0; n_batches * batch_rows * row_len];
         for (rank, values) in gathered.chunks_exact(n_batches * most).enumerate() {
-            let rows = self.part_of_rank(rank, batch_rows);
+            let rows = Shard::parts(rank, self.world_size()).part(batch_rows);
             let part = rows.start * row_len..rows.end * row_len;
             for (batch, values) in all.chunks_exact_mut(batch_rows * row_len).zip(values.chunks_exact(part.len())) {
                 batch[part.clone()].copy_from_slice(values);

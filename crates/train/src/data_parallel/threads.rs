@@ -31,7 +31,8 @@ where
     let ends: Vec<Result<T, (Instant, E)>> = std::thread::scope(|scope| {
         let run = |handle: Threads| {
             let replica = &replica;
-            scope.spawn(move || run_one(DataParallel::new(Box::new(handle), *config).within_threads(), replica))
+            let replicas = DataParallel::new(Box::new(handle), *config);
+            scope.spawn(move || run_one(DataParallel { is_within_threads: true, ..replicas }, replica))
         };
         let threads: Vec<_> = handles.into_iter().map(run).collect();
         threads.into_iter().map(|thread| thread.join().expect("a replica's panic is caught inside")).collect()

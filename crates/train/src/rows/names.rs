@@ -45,7 +45,8 @@ impl RowNames {
             |kind, found: &[String], expected: &[String]| if reads_labels { differing(kind, found, expected) } else { None };
         let of_categories = || {
             self.categories.iter().zip(&found.categories).find_map(|((name, expected), (_, found))| {
-                differing(&format!("category `{name}`, code"), found, expected).map(counted_from_1)
+                let difference = differing(&format!("category `{name}`, code"), found, expected)?;
+                Some(Difference { at: difference.at + 1, ..difference })
             })
         };
         let names = |of: &Self| of.categories.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
@@ -115,10 +116,6 @@ pub(crate) struct Difference {
     pub(crate) at: usize,
     pub(crate) found: String,
     pub(crate) expected: String,
-}
-
-fn counted_from_1(difference: Difference) -> Difference {
-    Difference { at: difference.at + 1, ..difference }
 }
 
 /// The first name that both lists have and that differs.
