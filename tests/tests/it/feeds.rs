@@ -16,7 +16,7 @@ use brisk_train::{
 };
 
 use crate::gpu::{cpu, gpu};
-use crate::run::{Before, N_COLS, Weighted, history, noise, quiet, rows};
+use crate::run::{Before, N_COLS, Ready, Setting, Weighted, history, noise, quiet, rows};
 
 const COLUMNS: [CategoricalColumn; 2] = [CategoricalColumn { n_codes: 4, dim: 2 }, CategoricalColumn { n_codes: 90, dim: 3 }];
 
@@ -424,11 +424,7 @@ fn columns_are_standardised_by_what_the_source_knows_of_them() -> Result<(), Err
     let of_columns = [vec![moments; N_COLS - 1], vec![constant]].concat();
     let train = Counted { moments: Some(of_columns), ..Counted::new(rows(0, 500)) };
     let valid = Counted::new(rows(500, 100));
-    let mut builder = ParametersBuilder::new();
-    let sizes = MlpConfig { n_inputs: N_COLS, hidden: vec![4], n_outputs: 1, activation: Activation::tanh() };
-    let model = Mlp::new(&mut builder, &sizes);
-    let params = builder.build(3);
-    let adam = Adam::new(&params);
+    let Ready { model, params, adam, .. } = Setting::default().ready();
     let device = cpu(2);
     let training = Trainer::new(&device).prepare(Trainable::new(&model, &params, &adam), &Binary::new(), &train, &valid)?;
     let expected = ([3.0; N_COLS].to_vec(), [vec![2.0; N_COLS - 1], vec![1.0]].concat());
@@ -475,11 +471,7 @@ fn rows_are_read_once_before_they_are_streamed() -> Result<(), Error> {
     for (feed, n_passes) in [(streamed(2_000), 1), (resident(), 2)] {
         // More than one block of one thread.
         let [train, valid] = [rows(0, 60_000), rows(60_000, 3_000)].map(Counted::new);
-        let mut builder = ParametersBuilder::new();
-        let sizes = MlpConfig { n_inputs: N_COLS, hidden: vec![4], n_outputs: 1, activation: Activation::tanh() };
-        let model = Mlp::new(&mut builder, &sizes);
-        let params = builder.build(3);
-        let adam = Adam::new(&params);
+        let Ready { model, params, adam, .. } = Setting::default().ready();
         let trainable = Trainable::new(&model, &params, &adam);
         let device = cpu(2);
         let training = Trainer::new(&device).feed(&feed).prepare(trainable, &Binary::new(), &train, &valid)?;
