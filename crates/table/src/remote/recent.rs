@@ -14,13 +14,6 @@ pub(super) struct Recent {
     changed: Condvar,
 }
 
-/// Without the bytes.
-impl std::fmt::Debug for Recent {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Recent").field("n_bytes", &self.n_bytes).finish_non_exhaustive()
-    }
-}
-
 #[derive(Default)]
 struct State {
     /// The least recently used first.

@@ -29,23 +29,11 @@ pub(super) struct Store {
     pub(super) endpoint: String,
 }
 
-impl std::fmt::Debug for Store {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Store({})", self.objects)
-    }
-}
-
 /// The stores that were used, which keep connections and credentials.
 #[derive(Default)]
 pub(super) struct Stores {
     /// By what their URLs have in common, with secrets.
     connected: Vec<(Url, Store)>,
-}
-
-impl std::fmt::Debug for Stores {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.connected.iter().map(|(_, store)| store)).finish()
-    }
 }
 
 impl Stores {
