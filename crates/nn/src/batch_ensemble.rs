@@ -1,5 +1,5 @@
 use brisk_kernels::expr::Expr;
-use brisk_tensor::{Activation, Elementwise, Error, Tensor};
+use brisk_tensor::{Activation, ElementwiseOperation, Error, Tensor};
 
 use crate::bound::Bound;
 use crate::init::Init;
@@ -88,7 +88,7 @@ impl BatchEnsemble {
         });
         let product = scaled.as_ref().unwrap_or(x).linear(params.tensor(self.weight), None, Activation::identity());
         let [of_product, of_scale, of_bias] = [0, 1, 2].map(Expr::input);
-        let finish = Elementwise::new("batch_ensemble", (of_product * of_scale + of_bias).relu());
+        let finish = ElementwiseOperation::new("batch_ensemble", (of_product * of_scale + of_bias).relu());
         let product = product.reshape(&[n_rows, n_members, n_out]);
         let finished = x.graph().apply(finish, &[&product, &by_member(self.scale_out, n_out), &by_member(self.bias, n_out)]);
         finished.reshape(&[n_rows * n_members, n_out])

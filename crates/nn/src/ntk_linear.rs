@@ -1,6 +1,6 @@
 use brisk_kernels::Transpose;
 use brisk_kernels::expr::Expr;
-use brisk_tensor::{Activation, Elementwise, Tensor};
+use brisk_tensor::{Activation, ElementwiseOperation, Tensor};
 
 use crate::bound::Bound;
 use crate::init::Init;
@@ -88,10 +88,10 @@ impl NtkLinear {
         let z = of_product / (self.n_in as f32).sqrt() + of_bias;
         let bias = params.tensor(self.bias);
         match &self.activation {
-            None => x.graph().apply(Elementwise::new("ntk_linear", z), &[&product, bias]),
+            None => x.graph().apply(ElementwiseOperation::new("ntk_linear", z), &[&product, bias]),
             Some((activation, strength)) => {
                 let activated = activation.forward.substitute(std::slice::from_ref(&z));
-                let finish = Elementwise::new("ntk_linear", &z + (activated - &z) * of_strength);
+                let finish = ElementwiseOperation::new("ntk_linear", &z + (activated - &z) * of_strength);
                 x.graph().apply(finish, &[&product, bias, params.tensor(*strength)])
             }
         }

@@ -2,7 +2,7 @@ use std::f32::consts::{PI, TAU};
 
 use brisk_kernels::Transpose;
 use brisk_kernels::expr::Expr;
-use brisk_tensor::{Elementwise, Tensor};
+use brisk_tensor::{ElementwiseOperation, Tensor};
 
 use crate::bound::Bound;
 use crate::by_column::{by_column, by_row};
@@ -75,7 +75,7 @@ impl Pbld {
         };
         let _scope = params.enter(self.weight);
         let [of_x, frequency, phase] = [0, 1, 2].map(Expr::input);
-        let waves = Elementwise::new("pbld", (of_x * frequency * TAU + phase).cos());
+        let waves = ElementwiseOperation::new("pbld", (of_x * frequency * TAU + phase).cos());
         let waves = x.graph().apply(waves, &[&by_column, params.tensor(self.frequencies), params.tensor(self.phases)]);
         let embedded = waves.batched_matmul(params.tensor(self.weight), Transpose::None).add(params.tensor(self.bias));
         by_row(&embedded.concat(&[&by_column], 2))

@@ -2,7 +2,7 @@ use std::f32::consts::{FRAC_PI_2, TAU};
 
 use brisk_kernels::expr::Expr;
 use brisk_kernels::{Interval, Outside, Transpose};
-use brisk_tensor::{Elementwise, Tensor};
+use brisk_tensor::{ElementwiseOperation, Tensor};
 
 use crate::bound::Bound;
 use crate::by_column::{by_column, by_row};
@@ -79,7 +79,7 @@ impl Periodic {
         // The sine is the cosine of a quarter turn less.
         let phases = graph.constant("periodic.phases", &[0.0, -FRAC_PI_2], &[1, 1, 2, 1]);
         let [of_x, frequency, phase] = [0, 1, 2].map(Expr::input);
-        let waves = Elementwise::new("periodic", (of_x * frequency * TAU + phase).cos());
+        let waves = ElementwiseOperation::new("periodic", (of_x * frequency * TAU + phase).cos());
         let waves = graph.apply(waves, &[&by_column, params.tensor(self.frequencies), &phases]);
         let embedded = waves
             .reshape(&[n_columns, n_rows, 2 * n_frequencies])

@@ -1,6 +1,6 @@
 use brisk_kernels::Transpose;
 use brisk_kernels::expr::Expr;
-use brisk_tensor::{Elementwise, Tensor};
+use brisk_tensor::{ElementwiseOperation, Tensor};
 
 use crate::bound::Bound;
 use crate::by_column::{by_column, by_row};
@@ -93,10 +93,11 @@ impl PiecewiseLinear {
         let [start, slope, min, max] = [0, 1, 2, 3].map(constant);
         let [of_x, of_start, of_slope, of_min, of_max] = [0, 1, 2, 3, 4].map(Expr::input);
         let encode = ((of_x - of_start) * of_slope).max(of_min).min(of_max);
-        let encoded = graph.apply(Elementwise::new("piecewise_linear", encode), &[&by_column, &start, &slope, &min, &max]);
+        let encoded =
+            graph.apply(ElementwiseOperation::new("piecewise_linear", encode), &[&by_column, &start, &slope, &min, &max]);
         let pieces = encoded.batched_matmul(params.tensor(self.pieces), Transpose::None);
         let [of_pieces, of_x, of_weight, of_bias] = [0, 1, 2, 3].map(Expr::input);
-        let linear = Elementwise::new("embed_numbers", of_pieces + of_x * of_weight + of_bias);
+        let linear = ElementwiseOperation::new("embed_numbers", of_pieces + of_x * of_weight + of_bias);
         let embedded = graph.apply(linear, &[&pieces, &by_column, params.tensor(self.weight), params.tensor(self.bias)]);
         by_row(&embedded)
     }

@@ -1,5 +1,5 @@
 use brisk_kernels::expr::Expr;
-use brisk_tensor::{Elementwise, Error, Tensor};
+use brisk_tensor::{ElementwiseOperation, Error, Tensor};
 use serde::{Deserialize, Serialize};
 
 /// Scales each column by its median and its quartiles, and moves outliers smoothly to within ±3: `z / √(1 + (z/3)²)` for
@@ -74,6 +74,6 @@ impl SmoothClip {
         let z = (of_x - center) * factor;
         let clipped = &z * ((&z * &z) / 9.0 + 1.0).rsqrt();
         let constants = [constant("clip.centers", &self.centers), constant("clip.factors", &self.factors)];
-        x.graph().apply(Elementwise::new("smooth_clip", clipped), &[x, &constants[0], &constants[1]])
+        x.graph().apply(ElementwiseOperation::new("smooth_clip", clipped), &[x, &constants[0], &constants[1]])
     }
 }
