@@ -313,7 +313,7 @@ impl Run<'_> {
             trainer.augment(AugmentedImages { image: IMAGE, augmentation })
         };
         let task = Classification::of(N_CLASSES);
-        let params = replicas.shard(model.params().clone())?;
+        let params = replicas.shard_parameters(model.params().clone())?;
         let optimizer = brisk_nn::Adam::new(&params);
         let prepared = trainer().prepare(Trainable::new(model.module(), &params, &optimizer), &task, train, valid)?;
         let rows = prepared.train_rows().len_bytes() + prepared.valid_rows().len_bytes();

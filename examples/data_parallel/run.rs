@@ -67,7 +67,7 @@ pub(crate) fn train(
     replicas.agree(vec![("stream".to_owned(), stream)])?;
     let n_cols = data.train.n_cols();
     let [train_part, valid_part] = streamed::parts(&data.train, options)?;
-    let Network { model, params, optimizer } = Network::new(n_cols, run).try_map(|params| replicas.shard(params))?;
+    let Network { model, params, optimizer } = Network::new(n_cols, run).try_map(|params| replicas.shard_parameters(params))?;
     let config = TrainerConfig { checkpoint_every: options.place.checkpoint_every, ..run.trainer_config() };
     let feed = streamed::feed(options);
     let trainer = Trainer::new(&device).config(config).feed(&feed).replicas(replicas).prepare(

@@ -148,7 +148,7 @@ pub struct DataParallelConfig {
     /// step, and are in checkpoints: a tensor for each replica, as large as all gradients. What counts is their sum over all
     /// replicas, which is kept on any number of them. A run that resumes with f32 instead does without them.
     pub wire: Wire,
-    /// Which training state is sharded across replicas; [`DataParallel::shard`] shards it.
+    /// Which training state is sharded across replicas; [`DataParallel::shard_parameters`] shards it.
     pub zero: ZeroStage,
     /// How [`Trainer`](crate::Trainer) writes checkpoints.
     pub files: CheckpointFiles,
@@ -277,7 +277,7 @@ impl DataParallel {
             optimizer.state().into_iter().map(|(name, buffer)| (name, format!("{} of the optimizer", kept(buffer.len()))));
         // First: the other entries depend on the stage.
         self.agree(by_name(&self.config)?.into_iter().chain(entries).chain(buffers).chain(state).collect())?;
-        self.check_division(params, optimizer)
+        self.check_sharding(params, optimizer)
     }
 
     /// Replaces the values of f32 buffers by those of replica 0.
@@ -327,7 +327,7 @@ impl DataParallel {
     /// batches that do not complete a step, as with PyTorch's `no_sync`. If gradients are sharded, a replica can accumulate only
     /// its own: record `Accumulate` after this, and every batch is reduced.
     ///
-    /// Gradients sharded by [`shard`](Self::shard) are reduced so that each replica has the sums of its own pieces; `bound` is
+    /// Gradients sharded by [`shard_parameters`](Self::shard_parameters) are reduced so that each replica has the sums of its own pieces; `bound` is
     /// the model in `graph`.
     ///
     /// # Cost

@@ -551,7 +551,7 @@ impl<'a> Trainer<'a> {
         start: Start<'_>,
     ) -> Result<FitReport, Error> {
         model.params_mut().fetch()?;
-        let params = self.replicas.shard(model.params().clone())?;
+        let params = self.replicas.shard_parameters(model.params().clone())?;
         let optimizer = self.make_optimizer(&params)?;
         let scale = self.scale_of(model);
         let is_scale_kept = self.scale.is_none() && scale.is_some();

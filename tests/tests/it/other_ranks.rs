@@ -60,7 +60,7 @@ pub(crate) fn train_on(
 ) -> Result<Run, Error> {
     let ready = setting.ready();
     let Ready { model, train, valid, .. } = &ready;
-    let params = replica.shard(ready.params.clone())?;
+    let params = replica.shard_parameters(ready.params.clone())?;
     let optimizer = make(&params)?;
     let trainer = Trainer::new(device).config(ready.config()).replicas(replica);
     let training = trainer.prepare(Trainable::new(model, &params, &*optimizer), &Binary::new(), train, valid)?;
@@ -154,7 +154,7 @@ fn sharded_matrices_take_less_memory() -> Result<(), Error> {
         let of_replica = |replica: &DataParallel| {
             let ready = setting.ready();
             let Ready { model, train, valid, .. } = &ready;
-            let params = replica.shard(ready.params.clone())?;
+            let params = replica.shard_parameters(ready.params.clone())?;
             let (optimizer, device) = (muon_of_norms(&params)?, cpu(1));
             let trainer = Trainer::new(&device).config(ready.config()).replicas(replica);
             trainer.prepare(Trainable::new(model, &params, &*optimizer), &Binary::new(), train, valid)?.memory()

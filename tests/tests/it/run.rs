@@ -63,7 +63,7 @@ impl Ready {
 
     /// The same with the part that a replica keeps.
     pub(crate) fn sharded(self, replica: &DataParallel) -> Result<Self, Error> {
-        let params = replica.shard(self.params)?;
+        let params = replica.shard_parameters(self.params)?;
         let adam = Adam::new(&params);
         Ok(Self { params, adam, ..self })
     }

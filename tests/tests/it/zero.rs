@@ -328,7 +328,7 @@ fn what_cannot_be_divided_is_refused() {
     });
     assert_eq!(
         whole,
-        "shard: parameters that are not sharded, in ZeRO stage 2, expected the parameters that `DataParallel::shard` of this replica returned"
+        "shard: parameters that are not sharded, in ZeRO stage 2, expected the parameters that `DataParallel::shard_parameters` of this replica returned"
     );
     let alone = refusal(sharded(ZeroStage::Gradients), |replica| setting.ready().sharded(replica)?.trainer(&cpu(1)).map(|_| ()));
     assert_eq!(

@@ -65,7 +65,7 @@ impl Case {
         let mut builder = ParametersBuilder::new();
         builder.add("matrix", &shape, Init::Constant(0.5));
         builder.add("bias", &[320], Init::Constant(0.0));
-        let params = replica.shard(builder.build(0))?;
+        let params = replica.shard_parameters(builder.build(0))?;
         let graph = Graph::training("step");
         let grads = Persistent::new("grads", DType::F32, 320);
         let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };

@@ -26,7 +26,7 @@ impl DataParallel {
     ///
     /// # Errors
     /// [`Error::Replica`] if replicas have different parameters.
-    pub fn shard(&self, mut params: Parameters) -> Result<Parameters, Error> {
+    pub fn shard_parameters(&self, mut params: Parameters) -> Result<Parameters, Error> {
         let Some(communication) = &self.communication else { return Ok(params) };
         // Replicas of another stage make other calls from here on.
         self.agree(by_name(&self.config)?)?;
@@ -95,7 +95,7 @@ impl DataParallel {
     }
 
     /// Checks that parameters and optimizer are for the configured stage.
-    pub(super) fn check_division(&self, params: &Parameters, optimizer: &dyn Optimizer) -> Result<(), Error> {
+    pub(super) fn check_sharding(&self, params: &Parameters, optimizer: &dyn Optimizer) -> Result<(), Error> {
         let refused = |found: String, expected| Err(Error::refused("shard", found, expected));
         if params.sharding() != self.sharding(params).as_ref() {
             let stage = self.config.zero as usize;
@@ -103,7 +103,7 @@ impl DataParallel {
                 None => format!("parameters that are not sharded, in ZeRO stage {stage}"),
                 Some(_) => format!("parameters that are not sharded for ZeRO stage {stage}"),
             };
-            return refused(found, "the parameters that `DataParallel::shard` of this replica returned");
+            return refused(found, "the parameters that `DataParallel::shard_parameters` of this replica returned");
         }
         if params.sharding().is_some() && !optimizer.can_shard() {
             let found = "an optimizer that cannot be sharded (`Optimizer::can_shard`)".to_owned();

@@ -27,7 +27,7 @@ impl Toy {
         let mut builder = ParametersBuilder::new();
         builder.add("p", &[1], Init::Constant(100.0 * replica.rank() as f32));
         builder.add_buffer("b", &[2], replica.rank() as f32);
-        let params = replica.shard(builder.build(0))?;
+        let params = replica.shard_parameters(builder.build(0))?;
         let graph = Graph::training("toy");
         let grad = Persistent::new("grad", DType::F32, 1);
         let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
