@@ -7,7 +7,7 @@ use brisk_tensor::program::Slice;
 use brisk_tensor::{DType, Error, Graph, Mode, Persistent, Scope, Tensor};
 
 use crate::buffer::BufferId;
-use crate::embedding::CategoricalColumn;
+use crate::categorical_column::CategoricalColumn;
 use crate::entry::Entry;
 use crate::origin::{Id, Origin};
 use crate::parameters::{ParameterId, Parameters};
@@ -44,8 +44,8 @@ impl Parameters {
     }
 
     /// The parameters and buffers as tensors of `graph`, without gradients: for parameters that are used but not trained, such as
-    /// those of a teacher or of a pretrained backbone. Layers with such parameters are [frozen](Bound::is_frozen): batch normalisation uses its running statistics and
-    /// does not update them, unless [`Bound::updating_buffers`] follows.
+    /// those of a teacher or of a pretrained backbone. Layers with such parameters are [frozen](Bound::is_frozen): batch
+    /// normalisation uses its running statistics and does not update them, unless [`Bound::updating_buffers`] follows.
     ///
     /// # Errors
     /// As [`bind`](Self::bind); [`Error::Refused`] for parameters that are sharded across replicas.

@@ -1,7 +1,8 @@
 use brisk_tensor::{Error, Tensor};
 
 use crate::bound::Bound;
-use crate::embedding::{CategoricalColumn, Embedding};
+use crate::categorical_column::CategoricalColumn;
+use crate::embedding::Embedding;
 use crate::module::Module;
 use crate::parameters::ParametersBuilder;
 

@@ -1,8 +1,8 @@
 use brisk_tensor::{Activation, Tensor};
 
 use crate::bound::Bound;
+use crate::categorical_column::CategoricalColumn;
 use crate::category_embeddings::CategoryEmbeddings;
-use crate::embedding::CategoricalColumn;
 use crate::linear::Linear;
 use crate::module::Module;
 use crate::parameters::ParametersBuilder;

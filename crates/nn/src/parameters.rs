@@ -10,7 +10,7 @@ use brisk_tensor::program::Device;
 use brisk_tensor::{AllGather, Error, Graph, Persistent};
 
 use crate::buffer::{Buffer, BufferId};
-use crate::embedding::CategoricalColumn;
+use crate::categorical_column::CategoricalColumn;
 use crate::entry::{Entry, MAX_LEN, len_of};
 use crate::feature_scale::{FeatureScale, TrainedOn};
 use crate::init::Init;

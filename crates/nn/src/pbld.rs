@@ -9,8 +9,8 @@ use crate::by_column::{by_column, by_row};
 use crate::init::Init;
 use crate::parameters::{ParameterId, ParametersBuilder};
 
-/// Embeddings of numbers by waves with trained phases, followed by the numbers: `[W cos(2πcx + p) + b, x]` for each column (periodic,
-/// bias, linear, DenseNet).
+/// Embeddings of numbers by waves with trained phases, followed by the numbers: `[W cos(2πcx + p) + b, x]` for each column
+/// (periodic, bias, linear, DenseNet).
 ///
 /// # Shapes
 /// `x`: `[n_rows, n_columns]`; the result `[n_rows, n_columns dim]`. `frequencies` and `phases`: `[n_columns, 1, n_frequencies]`;

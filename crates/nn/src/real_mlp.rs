@@ -1,9 +1,9 @@
 use brisk_tensor::{Activation, Mode, Tensor};
 
 use crate::bound::Bound;
+use crate::categorical_column::CategoricalColumn;
 use crate::category_embeddings::CategoryEmbeddings;
 use crate::dropout::Dropout;
-use crate::embedding::CategoricalColumn;
 use crate::entry::Entry;
 use crate::init::Init;
 use crate::module::Module;

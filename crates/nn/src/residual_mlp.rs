@@ -2,8 +2,8 @@ use brisk_tensor::{Activation, Tensor};
 
 use crate::batch_norm::{BatchNorm, BatchNormConfig};
 use crate::bound::Bound;
+use crate::categorical_column::CategoricalColumn;
 use crate::category_embeddings::CategoryEmbeddings;
-use crate::embedding::CategoricalColumn;
 use crate::linear::Linear;
 use crate::module::Module;
 use crate::parameters::ParametersBuilder;

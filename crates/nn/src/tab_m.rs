@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::batch_ensemble::BatchEnsemble;
 use crate::bound::Bound;
+use crate::categorical_column::CategoricalColumn;
 use crate::category_embeddings::CategoryEmbeddings;
 use crate::dropout::Dropout;
-use crate::embedding::CategoricalColumn;
 use crate::init::Init;
 use crate::linear::Linear;
 use crate::module::Module;

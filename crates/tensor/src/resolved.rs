@@ -10,8 +10,8 @@ use crate::graph::autocast::Precision;
 pub struct Resolved {
     /// The dtype in which results of products are stored: that of the precision, on every device.
     pub storage: DType,
-    /// How stored values become f32, in which all kernels compute, except on tensor cores and as [`f16_sum_len`](Self::f16_sum_len)
-    /// says.
+    /// How stored values become f32, in which all kernels compute, except on tensor cores and as
+    /// [`f16_sum_len`](Self::f16_sum_len) says.
     pub conversion: Conversion,
     /// Rows and columns of the f16 matrices that tensor cores multiply (cooperative matrices in wgpu), with sums in f32, for
     /// products whose sizes are multiples of them; `None` if they are not used.

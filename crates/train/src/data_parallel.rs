@@ -327,8 +327,8 @@ impl DataParallel {
     /// batches that do not complete a step, as with PyTorch's `no_sync`. If gradients are sharded, a replica can accumulate only
     /// its own: record `Accumulate` after this, and every batch is reduced.
     ///
-    /// Gradients sharded by [`shard_parameters`](Self::shard_parameters) are reduced so that each replica has the sums of its own pieces; `bound` is
-    /// the model in `graph`.
+    /// Gradients sharded by [`shard_parameters`](Self::shard_parameters) are reduced so that each replica has the sums of its own
+    /// pieces; `bound` is the model in `graph`.
     ///
     /// # Cost
     /// A copy of all gradients on the host; with a [`Wire`] of 16 bits half a copy more, and one for rounding errors.

@@ -1,8 +1,8 @@
 //! Expressions as WGSL: the parts of which a module is composed.
 //!
-//! A module computes in one type, which its parts call `V`: `f32`, or vectors of it. [`VectorWidth::part`] declares it, [`functions`]
-//! returns the functions that expressions call, and [`function`] is an expression as a function of `V`. Each part must occur once
-//! in a module.
+//! A module computes in one type, which its parts call `V`: `f32`, or vectors of it. [`VectorWidth::part`] declares it,
+//! [`functions`] returns the functions that expressions call, and [`function`] is an expression as a function of `V`. Each part
+//! must occur once in a module.
 //!
 //! # Examples
 //! ```

@@ -46,8 +46,8 @@ impl Binding {
         Self { name: Some(name), ..self }
     }
 
-    /// Declares the argument as `array<elements>`. By default, the element type is the one in which it is stored: `f32`, and `u32`
-    /// for integers and for types of fewer than 32 bits, of which several share a word.
+    /// Declares the argument as `array<elements>`. By default, the element type is the one in which it is stored: `f32`, and
+    /// `u32` for integers and for types of fewer than 32 bits, of which several share a word.
     pub const fn elements(self, elements: &'static str) -> Self {
         Self { elements: Some(elements), ..self }
     }

@@ -128,7 +128,8 @@ impl Dispatch {
 /// The maximum number of workgroups of a dispatch in one dimension on any adapter.
 pub const MAX_WORKGROUPS: u32 = 65_535;
 
-/// Folds `n` workgroups into x and y, for kernels whose index is `(workgroup.y * num_workgroups.x + workgroup.x) * WG + invocation`.
+/// Folds `n` workgroups into x and y, for kernels whose index is
+/// `(workgroup.y * num_workgroups.x + workgroup.x) * WG + invocation`.
 ///
 /// # Errors
 /// [`Error::Size`] if `n` is zero or beyond 65535².

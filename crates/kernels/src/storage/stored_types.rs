@@ -58,8 +58,8 @@ impl Group {
     }
 
     /// As many as the module computes at a time, one or two: `load_x(v: X) -> V` and `store_x(v: V) -> X`, with the types of
-    /// [`VectorWidth::part`]. If all such groups are f32, `V` is `f32`. Otherwise it is `vec2f`, and the buffers have an even number of
-    /// elements, or padding after the last.
+    /// [`VectorWidth::part`]. If all such groups are f32, `V` is `f32`. Otherwise it is `vec2f`, and the buffers have an even
+    /// number of elements, or padding after the last.
     pub(crate) const fn lane(name: &'static str) -> Self {
         Self::new(name, Elements::Lane)
     }

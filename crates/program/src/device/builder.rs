@@ -91,8 +91,8 @@ impl DeviceBuilder {
     /// lower, and products below `2^-14`, as in gradients, lose bits or vanish.
     ///
     /// Where it is not possible (on the CPU, on software adapters, without `SHADER_F16`, and on tensor cores), sums stay in f32
-    /// without an error: [`Adapter::f16_sum_len`](brisk_kernels::Adapter::f16_sum_len) of the device's [`adapter`](Device::adapter)
-    /// says what it does. The speedup has not been measured on hardware yet.
+    /// without an error: [`Adapter::f16_sum_len`](brisk_kernels::Adapter::f16_sum_len) of the device's
+    /// [`adapter`](Device::adapter) says what it does. The speedup has not been measured on hardware yet.
     ///
     /// # Reference
     /// `torch.backends.cuda.matmul.allow_fp16_accumulation`, which is off by default too.
