@@ -147,6 +147,7 @@ pub fn in_options_of(program: Program, error: TabularError) -> Error {
                 "missing_values" => "--missing-value",
                 "skip_lines" => "--skip-lines",
                 "keep_index" => "--keep-index",
+                "date_order" => "--date-order",
                 "text" => "--delimiter, --header, --skip-lines, --missing-value or --decimal",
                 other => return anyhow!("{}: `--{other}` has no effect on {format}; leave it out", printable(path)),
             };

@@ -87,7 +87,7 @@ fn check(options: &Options, given: &[Given]) -> Result<()> {
 
 /// The table: which columns are numbers, which are categories, and which is the target, whose kind suits the options.
 pub(crate) fn detect(options: &Options, data: &LocalFile, stop: &StopFlag) -> Result<Detected> {
-    let Options { task, drop, categorical, group, group_equal, time, weight, keep_index, text, .. } = options;
+    let Options { task, drop, categorical, date_order, group, group_equal, time, weight, keep_index, text, .. } = options;
     let [drop, categorical] = [drop, categorical].map(|columns| columns.clone().unwrap_or_default());
     let text = text.added_to(&TextOptions::default());
     let [group, time, weight] = [group, time, weight].map(Clone::clone);
@@ -98,6 +98,7 @@ pub(crate) fn detect(options: &Options, data: &LocalFile, stop: &StopFlag) -> Re
         task: *task,
         drop,
         categorical,
+        date_order: *date_order,
         group,
         group_equal: *group_equal,
         time,

@@ -5,7 +5,7 @@ use std::mem::{Discriminant, discriminant};
 use brisk_examples::print;
 use brisk_loader::RowSource;
 use brisk_report::thousands;
-use brisk_table::{ImportWarning, printable};
+use brisk_table::{DateFormat, ImportWarning, printable};
 use brisk_tabular::{Decoding, Detected, Preprocessing, Reading, Splitting, TabularRemedy, TabularWarning, Target, TargetScale};
 
 /// How many rows there are of each set, and what they are split by.
@@ -45,7 +45,10 @@ pub(crate) fn columns(
     let is_left_out = |column: &str| preprocessing.left_out(&detected.columns).any(|other| other == column);
     for (column, decoding) in detected.columns.decoded.iter().filter(|(column, _)| !is_left_out(column)) {
         let how = match decoding {
-            Decoding::Date => format!("dates, which become {}", parts_of_dates(preprocessing, column)),
+            Decoding::Date(format) => {
+                let example = if *format == DateFormat::ISO { String::new() } else { format!(" such as {}", format.example()) };
+                format!("dates{example}, which become {}", parts_of_dates(preprocessing, column))
+            }
             _ => "numbers close to each other, which become differences, so that they keep their digits".to_owned(),
         };
         print::note(format_args!("column `{}`: {how}", printable(column)));
@@ -64,11 +67,8 @@ pub(crate) fn columns(
 /// "year, month, weekday and days", without those that are the same in all training rows.
 fn parts_of_dates(preprocessing: &Preprocessing, column: &str) -> String {
     let parts = preprocessing.numbers().iter().filter(|number| number.column == column).map(|number| match number.reading {
-        Reading::Year => "year",
-        Reading::Month => "month",
-        Reading::Weekday => "weekday",
-        Reading::Hour => "hour",
-        _ => "days",
+        Reading::Date { part, .. } => part.name(),
+        _ => "",
     });
     let parts: Vec<&str> = parts.collect();
     match &parts[..] {
@@ -118,6 +118,10 @@ pub(crate) fn warning(warning: &TabularWarning, target: &Target) {
         TabularRemedy::Drop => format!("`--drop {column}` leaves it out"),
         TabularRemedy::GroupEqual => "`--group-equal` keeps equal rows in one set".to_owned(),
         TabularRemedy::KeepIndex => "`--keep-index` keeps it".to_owned(),
+        TabularRemedy::DateOrder => match warning {
+            TabularWarning::DateOrder { order, .. } => format!("`--date-order {}` reads them the other way", order.other()),
+            _ => "`--date-order` says which".to_owned(),
+        },
         TabularRemedy::Correct => match warning {
             TabularWarning::RareClass { .. } => "correct the file if it is a mistake",
             TabularWarning::UntrainedClass { .. } => "split the rows in another way, or leave those of the class out",

@@ -11,7 +11,9 @@ use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
 use brisk_report::seconds;
 use brisk_table::printable;
-use brisk_tabular::{ClassWeights, Effort, Network, Recipe, Scaling, Target, TargetKind, TargetScale, ThresholdMetric};
+use brisk_tabular::{
+    ClassWeights, DateOrder, Effort, Network, Recipe, Scaling, Target, TargetKind, TargetScale, ThresholdMetric,
+};
 use clap::Parser;
 
 use crate::scale::Asked;
@@ -43,6 +45,11 @@ pub(crate) struct Options {
     /// Columns whose values are categories, whatever they look like: codes, dates, identifiers
     #[arg(long, value_name = "A,B", help_heading = "Data", value_parser = list(|word| Ok(word.to_owned())))]
     pub(crate) categorical: Option<std::vec::Vec<String>>,
+    /// Whether the day or the month is first in dates such as 03/04/2024, where no cell of the column says it: day-first or
+    /// month-first [default: as in other columns; else the day before a point, the month before other marks, with a warning]
+    #[arg(long, value_name = "ORDER", help_heading = "Data", value_parser = one_of([
+        ("day-first", DateOrder::DayFirst), ("month-first", DateOrder::MonthFirst)]))]
+    pub(crate) date_order: Option<DateOrder>,
     /// Column of the groups of rows, such as patients: all rows of a group are trained on, validated or tested. It is no feature
     #[arg(long, value_name = "COLUMN", help_heading = "Data", conflicts_with = "time")]
     pub(crate) group: Option<String>,
@@ -353,8 +360,8 @@ fn coverage(word: &str) -> Result<f64, String> {
 }
 
 const EXAMPLES: &str = "\
-Columns are numbers, categories (text, and numbers with leading zeros) or dates of ISO 8601, which become year, month, weekday, hour (of times) and days. Other dates and
-identifiers are left out with a warning; numbers among which there is other text are an error. The model folder keeps all that predict needs.
+Columns are numbers, categories (text, and numbers with leading zeros) or dates in one format, such as 2024-03-17, 03/17/2024 or 17-Mar-2024, which become year, month, weekday, hour
+(of times) and days. Other dates and identifiers are left out with a warning; numbers among which there is other text are an error. The model folder keeps all that predict needs.
 
 Examples:
   cargo run --release --example tabular -- houses.csv --target price

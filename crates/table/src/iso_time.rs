@@ -1,5 +1,5 @@
 /// A date of ISO 8601, with or without a time of day: `2024-02-29`, `2024-02-29T13:45`, `2024-02-29 13:45:10.5Z`; or a month,
-/// `2024-02`, which is its first day.
+/// `2024-02`, which is its first day. Dates in other forms are read by a [`DateFormat`](crate::DateFormat).
 ///
 /// The date and the time of day are those of the clock where it was written down, whatever its [offset](Self::utc_offset) from
 /// UTC.
@@ -39,16 +39,27 @@ impl IsoTime {
                 (fields(date, '-', [4, 2, 2])?, rest)
             }
         };
-        let (year, month, day) = (u16::try_from(y).ok()?, u8::try_from(m).ok()?, u8::try_from(d).ok()?);
+        let time = match rest.strip_prefix(['T', 't', ' ']) {
+            Some(time) => Some(time_of_day(time)?),
+            None if rest.is_empty() => None,
+            None => return None,
+        };
+        Self::of_parts(y, m, d, time)
+    }
+
+    /// The date with this time of day and its offset from UTC, if there is one; `None` if there is no such day.
+    pub(crate) fn of_parts(year: u32, month: u32, day: u32, time: Option<(f64, Option<i32>)>) -> Option<Self> {
+        let (year, month, day) = (u16::try_from(year).ok()?, u8::try_from(month).ok()?, u8::try_from(day).ok()?);
         if !(1..=12).contains(&month) || day == 0 || day > days_in(year, month) {
             return None;
         }
-        let (seconds, utc_offset) = match rest.strip_prefix(['T', 't', ' ']) {
-            Some(time) => time_of_day(time).map(|(seconds, offset)| (Some(seconds), offset))?,
-            None if rest.is_empty() => (None, None),
-            None => return None,
-        };
-        Some(Self { year, month, day, seconds, utc_offset })
+        Some(Self {
+            year,
+            month,
+            day,
+            seconds: time.map(|(seconds, _)| seconds),
+            utc_offset: time.and_then(|(_, offset)| offset),
+        })
     }
 
     /// Days from 1970-01-01 to this date.
@@ -76,7 +87,7 @@ impl IsoTime {
 }
 
 /// Seconds since midnight of `13:45`, `13:45:10` or `13:45:10.5`, and its offset from UTC in seconds, if it has one.
-fn time_of_day(time: &str) -> Option<(f64, Option<i32>)> {
+pub(crate) fn time_of_day(time: &str) -> Option<(f64, Option<i32>)> {
     let (time, offset) = match time.find(['Z', 'z', '+', '-']) {
         Some(at) if matches!(&time[at..], "Z" | "z") => (&time[..at], Some(0)),
         Some(at) => {
@@ -132,11 +143,14 @@ fn days_in(year: u16, month: u8) -> u8 {
     }
 }
 
+/// The names of the months.
+pub(crate) const MONTHS: [&str; 12] =
+    ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"];
+
 /// Whether text looks like a date or a time of day in a form other than that of [`IsoTime`]: `05.01.2024`, `1/5/24 10:30 PM`,
 /// `5 Jan 2024`, `10:30`.
 #[cfg(feature = "csv")]
 pub(crate) fn looks_like_date(text: &str) -> bool {
-    const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
     if text.len() > 40 || !text.bytes().any(|byte| byte.is_ascii_digit()) {
         return false;
     }
@@ -177,7 +191,7 @@ pub(crate) fn looks_like_date(text: &str) -> bool {
     let all_known = words.into_iter().all(|word| {
         let lower = word.to_ascii_lowercase();
         let is_month =
-            MONTHS.iter().any(|month| lower.starts_with(month)) && lower.bytes().all(|byte| byte.is_ascii_alphabetic());
+            MONTHS.iter().any(|month| lower.starts_with(&month[..3])) && lower.bytes().all(|byte| byte.is_ascii_alphabetic());
         has_month |= is_month;
         is_month || digits(word).is_some() || is_time(word)
     });

@@ -8,6 +8,7 @@ pub mod format;
 pub mod guide;
 
 mod checksum;
+mod date_format;
 mod description;
 mod destination;
 mod dictionary;
@@ -74,6 +75,7 @@ pub use csv::{
     ColumnKind, ColumnSurvey, CsvOptions, Decimal, Delimiter, FoundNumbers, Header, OddCell, Survey, find_numbers, read_cells,
     survey_csv, survey_csv_with_progress,
 };
+pub use date_format::DateFormat;
 pub use destination::{Destination, Progress, copy_table};
 pub use dictionary::Dictionary;
 pub use dtype::{DType, Element};

@@ -1,4 +1,4 @@
-use brisk_table::{Dictionary, IsoTime, Table};
+use brisk_table::{DateFormat, Dictionary, Table};
 
 use crate::error::Error;
 use crate::reading::Decoding;
@@ -40,9 +40,13 @@ impl Columns {
         }
         let categories = table.dictionaries().to_vec();
         let are_dates = |column: &&Dictionary| {
-            !column.values().is_empty() && column.values().iter().all(|value| IsoTime::parse(value).is_some())
+            !column.values().is_empty() && column.values().iter().all(|value| DateFormat::ISO.parse(value).is_some())
         };
-        let decoded = categories.iter().filter(are_dates).map(|column| (column.name().to_owned(), Decoding::Date)).collect();
+        let decoded = categories
+            .iter()
+            .filter(are_dates)
+            .map(|column| (column.name().to_owned(), Decoding::Date(DateFormat::ISO)))
+            .collect();
         Ok(Self { numbers, categories, decoded, label_classes: table.classes().to_vec(), label_offset: 0.0 })
     }
 

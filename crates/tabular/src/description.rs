@@ -18,7 +18,7 @@ use crate::text_options::TextOptions;
 use crate::threshold::Threshold;
 
 /// The version of the format.
-pub(super) const FORMAT: u64 = 7;
+pub(super) const FORMAT: u64 = 8;
 
 /// The largest size of a layer.
 const MAX_SIZE: usize = 1 << 20;

@@ -8,6 +8,7 @@ use brisk_table::{
 use brisk_train::Labels;
 
 use crate::columns::Columns;
+use crate::date_order::{DateOrder, is_open};
 use crate::equal_rows::keys;
 use crate::error::{Error, FewLabels, OddCells};
 use crate::model::TabularModel;
@@ -39,7 +40,10 @@ pub struct DetectOptions {
     /// The column of the groups of rows, such as patients or sessions: all rows of a group are split into the same set. It is no
     /// feature.
     pub group: Option<String>,
-    /// The column of the times of rows, numbers or dates of ISO 8601: the latest rows are the last set that rows are split into.
+    /// Whether day or month is first in dates such as `03/04/2024`, where no cell of the column says it. By default, it is as in
+    /// other columns of the file, or else the day is first before a point, and the month before other marks.
+    pub date_order: Option<DateOrder>,
+    /// The column of the times of rows, numbers or dates: the latest rows are the last set that rows are split into.
     /// It is a feature as well, unless it is dropped.
     pub time: Option<String>,
     /// Whether rows that are equal in all features, such as copies of a row, are split into the same set.
@@ -118,7 +122,7 @@ impl TabularModel {
     ///
     /// - Columns of numbers are numbers. If they are too large for `f32` but close to each other, they are
     ///   [shifted](crate::Reading::Offset).
-    /// - Dates of ISO 8601 are [decoded](Decoding::Date); other dates are left out.
+    /// - Dates that are all in one [format](brisk_table::DateFormat) are [decoded](Decoding::Date); others are left out.
     /// - A target of numbers that are too large for `f32` is shifted, too: [`Target::offset`].
     /// - Rows without a value of the target are left out, and columns without any value.
     /// - Whole numbers with leading zeros, and text, are categories; text whose values are nearly all different is left out.
@@ -137,12 +141,13 @@ impl TabularModel {
     /// ```
     /// # let folder = tempfile::tempdir()?;
     /// # let path = folder.path().join("houses.csv");
+    /// use brisk_table::DateFormat;
     /// use brisk_tabular::{DetectOptions, Decoding, TabularModel};
     ///
     /// std::fs::write(&path, "id,sold,zip,rooms,price\nA1,2024-01-05,01234,3,250\nA2,2024-02-11,12345,-,310\n")?;
     /// let detected = TabularModel::detect(&path, &DetectOptions { drop: vec!["id".into()], ..DetectOptions::default() })?;
     /// assert_eq!((detected.target.name(), &detected.columns.numbers[..]), ("price", &["rooms".to_owned()][..]));
-    /// assert_eq!(detected.columns.decoded, [("sold".to_owned(), Decoding::Date)]);
+    /// assert_eq!(detected.columns.decoded, [("sold".to_owned(), Decoding::Date(DateFormat::ISO))]);
     /// assert_eq!(detected.warnings[0].to_string(), "column `zip` has numbers with leading zeros, which are read as categories");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -202,7 +207,8 @@ impl TabularModel {
         plan.splitting = match plan.split_by {
             None => Splitting::Random,
             Some(col) => {
-                let column = RowColumn { path, survey: &survey.columns[col], target: &plan.columns, text: &options.text };
+                let dates = DateOrder::format_of(options.order_in(&survey.columns), &survey.columns[col]);
+                let column = RowColumn { path, survey: &survey.columns[col], target: &plan.columns, text: &options.text, dates };
                 if options.group.is_some() { column.groups(&mut progress)? } else { column.times(&mut progress)? }
             }
         };
@@ -237,8 +243,9 @@ pub(super) fn is_table(path: &Path) -> bool {
 
 impl DetectOptions {
     /// The options of columns with names, and whether they are set.
-    fn of_columns(&self) -> [(bool, &'static str); 6] {
+    fn of_columns(&self) -> [(bool, &'static str); 7] {
         [
+            (self.date_order.is_some(), "date_order"),
             (!self.drop.is_empty(), "drop"),
             (!self.categorical.is_empty(), "categorical"),
             (self.group.is_some(), "group"),
@@ -246,6 +253,11 @@ impl DetectOptions {
             (self.weight.is_some(), "weight"),
             (self.keep_index, "keep_index"),
         ]
+    }
+
+    /// The order of dates of these columns that do not say it.
+    fn order_in(&self, columns: &[ColumnSurvey]) -> Option<DateOrder> {
+        self.date_order.or_else(|| DateOrder::of_columns(columns))
     }
 }
 
@@ -337,13 +349,11 @@ fn detected(table: Table, options: &DetectOptions, plan: Plan, source: &Source<'
     }
     let codes = table.categories(0..table.n_rows())?;
     for (at, dictionary) in columns.categories.iter().enumerate() {
-        if columns.decoding(dictionary.name()) != Some(Decoding::Date) {
-            continue;
-        }
+        let Some(Decoding::Date(format)) = columns.decoding(dictionary.name()) else { continue };
         let mut n_rows = vec![0; dictionary.n_codes()];
         codes.iter().skip(at).step_by(columns.categories.len()).for_each(|&code| n_rows[code as usize] += 1);
         let dates = dictionary.values().iter().map(String::as_str).zip(n_rows[1..].iter().copied());
-        warnings.extend(placeholder_dates(dates).into_iter().map(|PlaceholderDate { value, n_rows, others }| {
+        warnings.extend(placeholder_dates(format, dates).into_iter().map(|PlaceholderDate { value, n_rows, others }| {
             let column = dictionary.name().to_owned();
             TabularWarning::PlaceholderDate { column, value: value.to_owned(), n_rows, others: others.map(str::to_owned) }
         }));
@@ -434,6 +444,19 @@ impl Plan {
             let (column, n_all) = (surveyed[target].name.clone(), n_unlabelled + surveyed[target].n_values());
             warnings.push(TabularWarning::Unlabelled { column, n_rows: n_unlabelled, n_all });
         }
+        let order = options.order_in(surveyed);
+        let is_read = |col: &usize| !(is_used(col) || dropped.contains(col) || group == Some(*col) || categorical.contains(col));
+        let mut open =
+            (0..surveyed.len()).filter(|col| is_read(col) || time == Some(*col)).filter(|&col| is_open(&surveyed[col]));
+        if options.date_order.is_none() {
+            warnings.extend(open.map(|col| {
+                let (example, order) = DateOrder::of_open(order, &surveyed[col]);
+                TabularWarning::DateOrder { column: names[col].clone(), example, order }
+            }));
+        } else if open.next().is_none() {
+            let format = "a table without dates that leave open whether day or month is first";
+            return Err(Error::UnusedOption { path: path.to_owned(), option: "date_order", format });
+        }
         for (col, survey) in surveyed.iter().enumerate() {
             let name = &survey.name;
             if is_used(&col) || dropped.contains(&col) || group == Some(col) {
@@ -447,7 +470,7 @@ impl Plan {
                 continue;
             }
             check_cells(path, survey, counted, false)?;
-            match Use::of(survey, &mut warnings) {
+            match Use::of(survey, order, &mut warnings) {
                 Use::Number => features.push(name.as_str().into()),
                 Use::Category => text.push(name.as_str().into()),
                 Use::Decoded(decoding) => {
@@ -498,7 +521,7 @@ enum Use {
 }
 
 impl Use {
-    fn of(survey: &ColumnSurvey, warnings: &mut Vec<TabularWarning>) -> Self {
+    fn of(survey: &ColumnSurvey, order: Option<DateOrder>, warnings: &mut Vec<TabularWarning>) -> Self {
         let column = survey.name.clone();
         let (n_distinct, n_values) = (survey.n_distinct(), survey.n_values());
         if n_distinct == 1 && survey.n_missing == 0 && n_values > 1 {
@@ -513,9 +536,10 @@ impl Use {
                 warnings.extend(rounded(survey, can_be_shifted));
                 if can_be_shifted { Self::Decoded(Decoding::Number) } else { Self::Number }
             }
-            ColumnKind::Dates if n_distinct <= MAX_DECODED => Self::Decoded(Decoding::Date),
+            ColumnKind::Dates if n_distinct <= MAX_DECODED => Self::Decoded(Decoding::Date(DateOrder::format_of(order, survey))),
             ColumnKind::OtherDates => {
-                let example = survey.not_dates.first().map_or_else(String::new, |cell| cell.text.clone());
+                let cells = survey.not_in_format(DateOrder::format_of(order, survey));
+                let example = cells.into_iter().next().map_or_else(String::new, |cell| cell.text);
                 warnings.push(TabularWarning::OtherDates { column, example });
                 Self::LeftOut
             }
@@ -602,18 +626,22 @@ fn label_kind(
 
 /// Refuses a column that is neither numbers nor dates for sure, but nearly.
 fn check_cells(path: &Path, survey: &ColumnSurvey, counted: &'static str, is_target: bool) -> Result<(), Error> {
-    let (expected, are_dates) = match survey.kind() {
-        ColumnKind::AlmostNumbers { .. } => ("numbers", false),
-        ColumnKind::MarkedNumbers => ("plain numbers", false),
-        ColumnKind::AlmostDates => ("dates", true),
+    let numbers = |expected: &str| (expected.to_owned(), survey.n_numbers, survey.not_numbers.clone());
+    let (expected, n_expected, cells) = match survey.kind() {
+        ColumnKind::AlmostNumbers { .. } => numbers("numbers"),
+        ColumnKind::MarkedNumbers => numbers("plain numbers"),
+        ColumnKind::AlmostDates => {
+            let format = DateOrder::format_of(None, survey);
+            (format!("dates such as {}", format.example()), survey.n_in_format(), survey.not_in_format(format))
+        }
         _ => return Ok(()),
     };
     let odd = OddCells {
         path: path.to_owned(),
         column: survey.name.clone(),
         expected,
-        n_expected: if are_dates { survey.n_dates } else { survey.n_numbers },
-        cells: if are_dates { survey.not_dates.clone() } else { survey.not_numbers.clone() },
+        n_expected,
+        cells,
         counted,
         decimal_comma: survey.kind() == ColumnKind::AlmostNumbers { decimal_comma: true },
         thousands: survey.thousands().is_some(),

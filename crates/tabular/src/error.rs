@@ -158,7 +158,7 @@ pub enum Error {
     NoRowValue { path: PathBuf, column: String, role: &'static str, n_missing: usize, row: usize },
     /// A column by whose times rows are to be split has something else. `example` is one of its cells.
     #[error(
-        "{path}: column `{column}` has {example:?}, expected times: numbers, or dates of ISO 8601 such as 2024-01-31; correct it, or choose another column",
+        "{path}: column `{column}` has {example:?}, expected times: numbers, or dates in one format such as 2024-01-31; correct it, or choose another column",
         path = printable(path), column = printable(column), example = printable(example).to_string()
     )]
     NotTimes { path: PathBuf, column: String, example: String },
@@ -237,8 +237,8 @@ pub struct OddCells {
     pub path: PathBuf,
     /// The column.
     pub column: String,
-    /// What cells of the column are expected to be: `numbers`, `plain numbers` or `dates`.
-    pub expected: &'static str,
+    /// What cells of the column are expected to be: `numbers`, `plain numbers`, or `dates such as` an example.
+    pub expected: String,
     /// How many cells are of this kind.
     pub n_expected: u64,
     /// The first of the cells that are not.
@@ -313,7 +313,7 @@ pub struct WrongValue {
     /// The text.
     pub found: String,
     /// What the model reads.
-    pub expected: &'static str,
+    pub expected: String,
 }
 
 impl fmt::Display for WrongValue {

@@ -7,6 +7,8 @@ pub mod guide;
 mod calibration;
 mod class_rows;
 mod columns;
+mod date_order;
+mod date_pattern;
 mod description;
 mod detect;
 mod dictionaries;
@@ -55,6 +57,7 @@ mod weights;
 
 pub use calibration::{Calibration, ClassCalibration};
 pub use columns::Columns;
+pub use date_order::DateOrder;
 pub use detect::{DetectOptions, Detected};
 pub use error::{Error, FewLabels, OddCells, WrongValue};
 pub use fitting::{Fitted, Fitting};
@@ -71,7 +74,7 @@ pub use preprocessing::{
     FarValues, MissingValues, NumberColumn, Preprocessed, PreprocessedError, Preprocessing, PreprocessingOptions, UnseenValues,
 };
 pub use read_rows::TabularRows;
-pub use reading::{Decoding, Reading};
+pub use reading::{DatePart, Decoding, Reading};
 pub use recipe::{Effort, Recipe};
 pub use scale::{ColumnScale, Scaling};
 pub use scale_choice::TargetScaleReason;

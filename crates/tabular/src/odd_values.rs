@@ -1,6 +1,6 @@
 //! Numbers and dates of a column that are far from the others, and targets that are nearly classes.
 
-use brisk_table::IsoTime;
+use brisk_table::{DateFormat, IsoTime};
 
 use crate::mean::Moments;
 
@@ -79,7 +79,7 @@ pub(super) struct PlaceholderDate<'a> {
 
 /// The dates that files often have in place of missing values, if they are beyond all others: by more than those span, or in more
 /// rows than any other. `dates` are the different ones, with the number of rows of each.
-pub(super) fn placeholder_dates<'a>(dates: impl Iterator<Item = (&'a str, u64)>) -> Vec<PlaceholderDate<'a>> {
+pub(super) fn placeholder_dates<'a>(format: DateFormat, dates: impl Iterator<Item = (&'a str, u64)>) -> Vec<PlaceholderDate<'a>> {
     const PLACEHOLDERS: [(u16, u8, u8); 10] = [
         (1, 1, 1),
         (1753, 1, 1),
@@ -92,7 +92,7 @@ pub(super) fn placeholder_dates<'a>(dates: impl Iterator<Item = (&'a str, u64)>)
         (9999, 1, 1),
         (9999, 12, 31),
     ];
-    let parsed = dates.filter_map(|(text, n_rows)| Some((IsoTime::parse(text)?, text, n_rows)));
+    let parsed = dates.filter_map(|(text, n_rows)| Some((format.parse(text)?, text, n_rows)));
     let (found, others): (Vec<_>, Vec<_>) =
         parsed.partition(|(time, ..)| PLACEHOLDERS.contains(&(time.year, time.month, time.day)));
     let days = |&&(time, ..): &&(IsoTime, &str, u64)| time.days();
@@ -140,6 +140,8 @@ pub(super) fn counts(labels: &[f32]) -> Vec<(f32, usize)> {
 
 #[cfg(test)]
 mod tests {
+    use brisk_table::DateFormat;
+
     use super::{nearly_classes, outliers, placeholder_dates};
 
     /// Different numbers from 0 to 9, and some others.
@@ -168,7 +170,8 @@ mod tests {
     #[test]
     fn dates_that_stand_for_missing_ones_are_beyond_the_others() {
         let check = |dates: &[(&'static str, u64)], expected: &[&str]| {
-            let found: Vec<_> = placeholder_dates(dates.iter().copied()).iter().map(|found| found.value).collect();
+            let found: Vec<_> =
+                placeholder_dates(DateFormat::ISO, dates.iter().copied()).iter().map(|found| found.value).collect();
             assert_eq!(found, expected, "{dates:?}");
         };
         let recent = [("2015-03-01", 2), ("2024-12-30", 3)];

@@ -321,7 +321,7 @@ impl Preprocessing {
                     continue;
                 }
                 Reading::Offset { .. } => Decoding::Number,
-                _ => Decoding::Date,
+                Reading::Date { format, .. } => Decoding::Date(*format),
             };
             if columns.decoding(column).is_none() {
                 columns.decoded.push((column.clone(), decoding));

@@ -105,7 +105,7 @@ impl TabularModel {
             }
             (table, columns)
         };
-        let over = self.preprocessing().over(&columns, &table).map_err(|error| in_file(error, path, csv.as_ref()))?;
+        let over = self.preprocessing().over(&columns, &table).map_err(|error| in_file(error, path, csv.as_ref(), &needed))?;
         let unfamiliar = UnfamiliarValues { n_blank_lines, ..UnfamiliarValues::of(&over)? };
         Ok(TabularRows { table: Arc::new(table), columns, unfamiliar })
     }
@@ -138,7 +138,7 @@ fn of_missing(error: Error, needed: &Columns) -> Error {
         }
         match needed.decoded.iter().find(|(name, _)| ColumnRef::from(name.as_str()).to_string() == *asked) {
             Some((_, Decoding::Number)) => *role = "columns of numbers",
-            Some((_, Decoding::Date)) => *role = "columns of dates",
+            Some((_, Decoding::Date(_))) => *role = "columns of dates",
             None => {}
         }
     }
@@ -146,11 +146,14 @@ fn of_missing(error: Error, needed: &Columns) -> Error {
 }
 
 /// The error of a value of a file, with the line in a file of text: those of all cells were not kept.
-fn in_file(error: Error, path: &Path, csv: Option<&CsvOptions>) -> Error {
+fn in_file(error: Error, path: &Path, csv: Option<&CsvOptions>, needed: &Columns) -> Error {
     let Error::Value(wrong) = error else { return error };
     let surveyed = csv.and_then(|csv| survey_csv(path, csv).ok());
     let surveyed = surveyed.and_then(|survey| survey.columns.into_iter().find(|other| other.name == wrong.column));
-    let cells = surveyed.map_or_else(Vec::new, |column| [column.not_dates, column.not_numbers].concat());
+    let cells = surveyed.map_or_else(Vec::new, |column| match needed.decoding(&column.name) {
+        Some(Decoding::Date(format)) => column.not_in_format(format),
+        _ => column.not_numbers,
+    });
     let line = cells.into_iter().find(|cell| cell.text == wrong.found).map(|cell| cell.line);
     Error::Value(Box::new(WrongValue { path: Some(path.to_owned()), line, ..*wrong }))
 }

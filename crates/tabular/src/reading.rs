@@ -1,7 +1,9 @@
 use std::borrow::Cow;
 
-use brisk_table::IsoTime;
+use brisk_table::{DateFormat, IsoTime};
 use serde::{Deserialize, Serialize};
+
+use crate::date_pattern;
 
 /// How a number is read from the cells of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -16,19 +18,31 @@ pub enum Reading {
         /// The number that is subtracted.
         offset: f64,
     },
-    /// The year of a date of ISO 8601.
+    /// A part of a date.
+    Date {
+        /// Which part.
+        part: DatePart,
+        /// How the dates are written.
+        #[serde(with = "date_pattern")]
+        format: DateFormat,
+    },
+}
+
+/// A number that is read from a date.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum DatePart {
+    /// The year.
     Year,
-    /// Its month, from 1 to 12.
+    /// The month, from 1 to 12.
     Month,
-    /// Its day of the week, from 0 for Monday to 6.
+    /// The day of the week, from 0 for Monday to 6.
     Weekday,
     /// The hour of its time, with a fraction; 0 for a date without a time.
     Hour,
-    /// Days since this day, which is counted from 1970-01-01, with a fraction for the time.
-    Days {
-        /// The first day of the training table.
-        first: i64,
-    },
+    /// Days since this day, the first one of the training table, which is counted from 1970-01-01, with a fraction for the time.
+    Days(i64),
 }
 
 impl Reading {
@@ -42,18 +56,10 @@ impl Reading {
 
     /// The number of a cell with text; `None` if the text is something else.
     pub(super) fn of_text(self, text: &str) -> Option<f32> {
-        let time = || IsoTime::parse(text);
         Some(match self {
             Self::Number => decimal(text)? as f32,
             Self::Offset { offset } => (decimal(text)? - offset) as f32,
-            Self::Year => f32::from(time()?.year),
-            Self::Month => f32::from(time()?.month),
-            Self::Weekday => f32::from(time()?.weekday()),
-            Self::Hour => (time()?.seconds.unwrap_or(0.0) / 3600.0) as f32,
-            Self::Days { first } => {
-                let time = time()?;
-                ((time.days() - first) as f64 + time.seconds.unwrap_or(0.0) / 86_400.0) as f32
-            }
+            Self::Date { part, format } => part.of(format.parse(text)?),
         })
     }
 
@@ -78,22 +84,46 @@ impl Reading {
         match self {
             Self::Number => "number",
             Self::Offset { .. } => "offset",
-            Self::Year => "year",
-            Self::Month => "month",
-            Self::Weekday => "weekday",
-            Self::Hour => "hour",
-            Self::Days { .. } => "days",
+            Self::Date { part, .. } => part.name(),
         }
     }
 
     /// Whether other parts of the same date may be read from the column.
     pub(super) fn is_part_of_date(self) -> bool {
-        !matches!(self, Self::Number | Self::Offset { .. })
+        matches!(self, Self::Date { .. })
     }
 
     /// What cells are expected to be.
-    pub(super) fn expected(self) -> &'static str {
-        if self.is_part_of_date() { "a date of ISO 8601" } else { "a number" }
+    pub(super) fn expected(self) -> String {
+        match self {
+            Self::Date { format: DateFormat::ISO, .. } => "a date of ISO 8601".to_owned(),
+            Self::Date { format, .. } => format!("a date such as {}", format.example()),
+            _ => "a number".to_owned(),
+        }
+    }
+}
+
+impl DatePart {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Year => "year",
+            Self::Month => "month",
+            Self::Weekday => "weekday",
+            Self::Hour => "hour",
+            Self::Days(_) => "days",
+        }
+    }
+
+    fn of(self, time: IsoTime) -> f32 {
+        let seconds = time.seconds.unwrap_or(0.0);
+        match self {
+            Self::Year => f32::from(time.year),
+            Self::Month => f32::from(time.month),
+            Self::Weekday => f32::from(time.weekday()),
+            Self::Hour => (seconds / 3600.0) as f32,
+            Self::Days(first) => ((time.days() - first) as f64 + seconds / 86_400.0) as f32,
+        }
     }
 }
 
@@ -129,8 +159,8 @@ pub(super) fn decimal(text: &str) -> Option<f64> {
 pub enum Decoding {
     /// Numbers of which `f32` has too few digits; they become differences to a number in their midst.
     Number,
-    /// Dates of ISO 8601: year, month, day of the week, hour if there are times, and days since the first one.
-    Date,
+    /// Dates in this format: year, month, day of the week, hour if there are times, and days since the first one.
+    Date(DateFormat),
 }
 
 impl Decoding {
@@ -142,14 +172,14 @@ impl Decoding {
                 let (min, max) = numbers.fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), x| (min.min(x), max.max(x)));
                 vec![Reading::Offset { offset: middle(min, max) }]
             }
-            Self::Date => {
-                let times: Vec<IsoTime> = values.iter().filter_map(|value| IsoTime::parse(value)).collect();
+            Self::Date(format) => {
+                let times: Vec<IsoTime> = values.iter().filter_map(|value| format.parse(value)).collect();
                 let first = times.iter().map(IsoTime::days).min().unwrap_or(0);
                 let has_times = times.iter().any(|time| time.seconds.is_some_and(|seconds| seconds != 0.0));
-                let mut readings = vec![Reading::Year, Reading::Month, Reading::Weekday];
-                readings.extend(has_times.then_some(Reading::Hour));
-                readings.push(Reading::Days { first });
-                readings
+                let mut parts = vec![DatePart::Year, DatePart::Month, DatePart::Weekday];
+                parts.extend(has_times.then_some(DatePart::Hour));
+                parts.push(DatePart::Days(first));
+                parts.into_iter().map(|part| Reading::Date { part, format }).collect()
             }
         }
     }

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use brisk_table::{Categorical, ColumnKind, ColumnOptions, ColumnSurvey, IsoTime, Missing};
+use brisk_table::{Categorical, ColumnKind, ColumnOptions, ColumnSurvey, DateFormat, Missing};
 
 use crate::error::Error;
 use crate::reading::{decimal, middle, nfc};
@@ -15,6 +15,8 @@ pub(super) struct RowColumn<'a> {
     /// How the target is read, whose rows without a value are left out.
     pub(super) target: &'a ColumnOptions,
     pub(super) text: &'a TextOptions,
+    /// How its dates are written.
+    pub(super) dates: DateFormat,
 }
 
 /// A column of numbers with more different values is read as `f32`, in which some of them become equal: its text would not fit
@@ -35,20 +37,20 @@ impl RowColumn<'_> {
     /// The time of each row.
     ///
     /// # Errors
-    /// [`Error::NotTimes`] for cells that are neither numbers nor dates of ISO 8601; [`Error::NoRowValue`]; [`Error::Table`].
+    /// [`Error::NotTimes`] for cells that are neither numbers nor dates in one format; [`Error::NoRowValue`]; [`Error::Table`].
     pub(super) fn times(&self, progress: &mut dyn FnMut()) -> Result<Splitting, Error> {
         let kind = self.survey.kind();
         let odd = match kind {
             ColumnKind::Numbers | ColumnKind::Dates | ColumnKind::Empty => None,
-            ColumnKind::AlmostNumbers { .. } | ColumnKind::MarkedNumbers => Some(&self.survey.not_numbers),
-            _ => Some(&self.survey.not_dates),
+            ColumnKind::AlmostNumbers { .. } | ColumnKind::MarkedNumbers => Some(self.survey.not_numbers.clone()),
+            _ => Some(self.survey.not_in_format(self.dates)),
         };
         if let Some(cells) = odd {
             let example = cells.first().map_or_else(String::new, |cell| cell.text.clone());
             return Err(Error::NotTimes { path: self.path.to_owned(), column: self.survey.name.clone(), example });
         }
         let of_text = |_: u32, text: &str| match kind {
-            ColumnKind::Dates => IsoTime::parse(text).map(|time| time.unix_seconds()),
+            ColumnKind::Dates => self.dates.parse(text).map(|time| time.unix_seconds()),
             _ => decimal(text),
         };
         Ok(Splitting::Times { column: self.survey.name.clone(), times: self.read("time", of_text, progress)? })
@@ -61,7 +63,7 @@ impl RowColumn<'_> {
         number: impl Fn(u32, &str) -> Option<f64>,
         progress: &mut dyn FnMut(),
     ) -> Result<Vec<f64>, Error> {
-        let &Self { path, survey, target, text } = self;
+        let &Self { path, survey, target, text, .. } = self;
         let column = survey.name.as_str();
         let are_many = survey.kind() == ColumnKind::Numbers && survey.n_distinct() > MAX_TEXTS;
         let mut columns = ColumnOptions {

@@ -2,6 +2,7 @@ use std::fmt;
 
 use brisk_table::{ImportWarning, Remedy, printable};
 
+use crate::date_order::DateOrder;
 use crate::reading::shortest;
 
 /// Something about a column that is probably not as it was meant, or a decision of
@@ -20,8 +21,10 @@ pub enum TabularWarning {
     /// All training rows have the same value in a column, or none, and it was left out:
     /// [`Preprocessing::left_out`](crate::Preprocessing::left_out).
     SameInTraining { column: String },
-    /// Dates that are not those of ISO 8601, such as `example`, were left out.
+    /// Dates in a form that is not read, or in several formats, such as `example`, were left out.
     OtherDates { column: String, example: String },
+    /// Dates such as `example`, of which no cell says whether the day or the month is first, were read in this order.
+    DateOrder { column: String, example: String, order: DateOrder },
     /// The index of a data frame was left out.
     Index { column: String },
     /// A single column decides the predictions of the trained model: [`Importance::decisive`](crate::Importance::decisive).
@@ -64,6 +67,7 @@ impl TabularWarning {
             | Self::Empty { column }
             | Self::SameInTraining { column }
             | Self::OtherDates { column, .. }
+            | Self::DateOrder { column, .. }
             | Self::Index { column }
             | Self::DecidesTarget { column }
             | Self::Codes { column }
@@ -90,6 +94,7 @@ impl TabularWarning {
             },
             Self::EqualRows { .. } => TabularRemedy::GroupEqual,
             Self::Index { .. } => TabularRemedy::KeepIndex,
+            Self::DateOrder { .. } => TabularRemedy::DateOrder,
             Self::DecidesTarget { .. } => TabularRemedy::Drop,
             Self::Units { .. }
             | Self::SameInTraining { .. }
@@ -112,6 +117,8 @@ pub enum TabularRemedy {
     Categorical,
     /// Name it in [`DetectOptions::drop`](crate::DetectOptions::drop).
     Drop,
+    /// Set [`DetectOptions::date_order`](crate::DetectOptions::date_order).
+    DateOrder,
     /// Set [`DetectOptions::keep_index`](crate::DetectOptions::keep_index).
     KeepIndex,
     /// Set [`DetectOptions::group_equal`](crate::DetectOptions::group_equal), or leave copies of rows out of the file.
@@ -165,7 +172,19 @@ impl fmt::Display for TabularWarning {
                 write!(f, "is left out: it has {n_distinct} different texts in {n_values} rows, as an identifier has")
             }
             Self::OtherDates { example, .. } => {
-                write!(f, "is left out: {:?} is not a date of ISO 8601, such as 2024-01-31", printable(example))
+                write!(
+                    f,
+                    "is left out: {:?} is a date in another form than others, or in one that is not read",
+                    printable(example)
+                )
+            }
+            Self::DateOrder { example, order, .. } => {
+                let first = if *order == DateOrder::DayFirst { "day" } else { "month" };
+                let example = printable(example);
+                write!(
+                    f,
+                    "has dates such as {example:?}, of which no cell says whether day or month is first; the {first} is taken to be"
+                )
             }
             Self::Empty { .. } => f.write_str("is left out: it has no value in any row"),
             Self::SameInTraining { .. } => f.write_str("is left out: all training rows have the same value there, or none"),

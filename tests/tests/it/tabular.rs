@@ -3,9 +3,9 @@
 use std::fs;
 
 use brisk_loader::{RowBuffers, RowSelection, RowSource, Rows, row_source_conformance, split};
-use brisk_table::Dictionary;
+use brisk_table::{DateFormat, Dictionary};
 use brisk_tabular::{
-    Columns, Decoding, DetectOptions, Error, Network, Preprocessing, Reading, Scaling, TabularModel, Target, TargetKind,
+    Columns, DatePart, Decoding, DetectOptions, Error, Network, Preprocessing, Reading, Scaling, TabularModel, Target, TargetKind,
 };
 use brisk_train::Trainer;
 
@@ -234,8 +234,8 @@ fn folders_that_are_no_model_are_refused() -> Result<(), Error> {
         fs::write(&description, text.replacen(from, to, 1)).expect("it can be written");
         load()
     };
-    let error = replace("\"format\": 7", "\"format\": 6");
-    assert!(error.contains("the model has format 6, this version of brisk reads format 7"), "{error}");
+    let error = replace("\"format\": 8", "\"format\": 7");
+    assert!(error.contains("the model has format 7, this version of brisk reads format 8"), "{error}");
     let error = replace("\"kind\": \"mlp\"", "\"kind\": \"cnn\"");
     assert!(
         error.contains("`network") && error.contains("unknown variant `cnn`, expected one of `mlp`, `resnet`, `tabm`"),
@@ -338,7 +338,11 @@ fn text_is_compared_after_normalization_and_unseen_values_are_counted() -> Resul
 #[test]
 fn dates_are_decoded_and_wrong_ones_refused() -> Result<(), Error> {
     let days = dictionary("day", &["2024-02-28", "2024-03-01T12:00"]);
-    let columns = Columns { categories: vec![days], decoded: vec![("day".to_owned(), Decoding::Date)], ..Columns::default() };
+    let columns = Columns {
+        categories: vec![days],
+        decoded: vec![("day".to_owned(), Decoding::Date(DateFormat::ISO))],
+        ..Columns::default()
+    };
     let rows = |codes: Vec<u32>| {
         let n = codes.len();
         Rows::new(Vec::<f32>::new(), vec![0.0; n], 0).and_then(|rows| rows.with_categories(codes, 1)).expect("rows")
@@ -346,8 +350,9 @@ fn dates_are_decoded_and_wrong_ones_refused() -> Result<(), Error> {
     let preprocessing = Preprocessing::fit(&columns, &rows(vec![1, 2]), Scaling::Standard)?;
     assert_eq!(preprocessing.feature_names(), ["day_year", "day_month", "day_weekday", "day_hour", "day_days"]);
     let raw = preprocessing.numbers().iter().map(|column| (column.mean, column.reading)).collect::<Vec<_>>();
-    assert_eq!(raw[1], (2.5, Reading::Month));
-    assert_eq!(raw[4], (1.25, Reading::Days { first: 19_781 }));
+    let part = |part| Reading::Date { part, format: DateFormat::ISO };
+    assert_eq!(raw[1], (2.5, part(DatePart::Month)));
+    assert_eq!(raw[4], (1.25, part(DatePart::Days(19_781))));
     let wrong = Columns { categories: vec![dictionary("day", &["2024-02-28", "soon"])], ..columns };
     let error = preprocessing.over(&wrong, rows(vec![1, 1, 2])).expect_err("`soon` is no date").to_string();
     assert!(error.contains("row 2, column `day`: found \"soon\""), "{error}");

@@ -393,6 +393,8 @@ fn dates_codes_and_identifiers_are_recognised() {
     assert!(dates.contains("become month, weekday, hour and days"), "{dates}");
     let days = noted_of(&|row| format!("2024-{:02}-{:02}", row % 12 + 1, row % 28 + 1));
     assert!(days.contains("4 numbers") && days.contains("`other`: dates, which become month, weekday and days"), "{days}");
+    let us = noted_of(&|row| format!("{}/{}/2024 {}:30 PM", row % 12 + 1, row % 28 + 1, row % 12 + 1));
+    assert!(us.contains("`other`: dates such as 03/17/2024, which become month, weekday, hour and days"), "{us}");
     let years = noted_of(&|row| format!("20{:02}-{:02}-{:02}", row % 7 + 10, row % 12 + 1, row % 28 + 1));
     assert!(years.contains("5 numbers") && years.contains("become year, month, weekday and days"), "{years}");
     let codes = noted_of(&|row| format!("{:05}", row % 17));
@@ -403,7 +405,7 @@ fn dates_codes_and_identifiers_are_recognised() {
         assert!(noted.contains("`other` is left out") && noted.contains("--categorical other"), "{noted}");
     };
     left_out(&|row| format!("customer {row}"));
-    left_out(&|row| format!("{:02}.01.2024", row % 28 + 1));
+    left_out(&|row| format!("{:02}/01/24", row % 28 + 1) + if row % 2 == 0 { " 10:30" } else { "" });
     let kept = noted(&with_column(300, |row| format!("customer {row}")), &["--categorical", "other"]);
     assert!(kept.contains("1 number (0 with missing values), 1 category"), "{kept}");
 }

@@ -1,7 +1,7 @@
 //! How much a model needs each column.
 
 use brisk_loader::{Rows, split};
-use brisk_table::Dictionary;
+use brisk_table::{DateFormat, Dictionary};
 use brisk_tabular::{Columns, Decoding, Error, ImportanceOptions, Network, Preprocessing, Scaling, TabularModel, Target};
 use brisk_train::Trainer;
 
@@ -14,7 +14,7 @@ fn table(n: usize) -> Result<(Columns, Rows), Error> {
     let dictionary = |name: &str, values: Vec<String>| Dictionary::new(name, values).expect("different values");
     let days: Vec<String> = (1..=28).map(|day| format!("2024-02-{day:02}")).collect();
     let categories = vec![dictionary("colour", vec!["red".into(), "green".into()]), dictionary("day", days)];
-    let decoded = vec![("day".to_owned(), Decoding::Date)];
+    let decoded = vec![("day".to_owned(), Decoding::Date(DateFormat::ISO))];
     let columns = Columns { categories, decoded, ..Columns::numbers(["a", "b"]) };
     let (mut features, mut labels, mut codes) = (Vec::new(), Vec::new(), Vec::new());
     for row in 0..n {

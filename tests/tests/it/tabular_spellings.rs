@@ -108,6 +108,32 @@ fn rows_are_ordered_by_the_time_in_utc() -> Result<(), Error> {
 }
 
 #[test]
+fn whether_day_or_month_is_first_is_found_or_said() {
+    let place = Place::new();
+    let open = rows("when,x", 200, |row| format!("{:02}/{:02}/2024,{}", row % 12 + 1, row % 11 + 1, noise(row, 0)));
+    let said = trained(&place, &open, &[]);
+    let words =
+        ["warning: column `when` has dates such as \"01/01/2024\"", "the month is taken to be", "`--date-order day-first`"];
+    assert!(words.iter().all(|word| said.contains(word)), "{said}");
+    let said = trained(&place, &open, &["--date-order", "day-first"]);
+    assert!(!said.contains("`when` has dates") && said.contains("`when`: dates such as 17/03/2024"), "{said}");
+    // The model keeps it.
+    let predict = |cell: &str, words: &[&str]| {
+        place.write("new.csv", format!("when,x\n03/04/2024,0.5\n{cell},0.5\n"));
+        place.refuse("predict", &["model", "new.csv", "--out", "out.csv"], words);
+    };
+    predict("04/17/2024", &["new.csv: line 3, column `when`: found \"04/17/2024\", expected a date such as 17/03/2024"]);
+    predict("2024-04-03", &["line 3, column `when`: found \"2024-04-03\""]);
+    assert!(!predicted(&place, "when,x\n17/04/2024,0.5\n").is_empty());
+    // The cells decide.
+    let decided = rows("when,x", 200, |row| format!("{:02}/{:02}/2024,{}", row % 28 + 1, row % 12 + 1, noise(row, 0)));
+    let said = trained(&place, &decided, &[]);
+    assert!(!said.contains("`when` has dates") && said.contains("`when`: dates such as 17/03/2024"), "{said}");
+    let args = [&["rows.csv"][..], &SHORT, &["--date-order", "day-first"]].concat();
+    place.refuse("tabular", &args, &["rows.csv", "`--date-order` has no effect"]);
+}
+
+#[test]
 fn columns_without_values_are_left_out() {
     let place = Place::new();
     let text = (0..200).map(|row| format!("{},{},\n", noise(row, 0), noise(row, 1))).collect::<String>();
@@ -119,9 +145,9 @@ fn columns_without_values_are_left_out() {
 #[test]
 fn why_no_column_is_left_is_said() {
     let place = Place::new();
-    place.write("rows.csv", rows("day,id", 200, |row| format!("05.01.{},x{row}", 1800 + row)));
+    place.write("rows.csv", rows("day,id", 200, |row| format!("05/01/{:02},x{row}", row % 100)));
     let args = [&["rows.csv"][..], &SHORT].concat();
-    place.refuse("tabular", &args, &["`day` is left out: \"05.01.1800\"", "`id` is left out", "`--categorical`"]);
+    place.refuse("tabular", &args, &["`day` is left out: \"05/01/00\"", "`id` is left out", "`--categorical`"]);
     place.write("rows.csv", "only\n".to_owned() + &"1\n2\n".repeat(50));
     place.refuse("tabular", &args, &["no column is left for features", "`--delimiter`"]);
 }

@@ -1,6 +1,7 @@
 //! What the cells of each column of a text file are, found by reading all of it before anything is decided.
 
 mod column;
+mod dates;
 mod found;
 mod marked;
 mod sketch;

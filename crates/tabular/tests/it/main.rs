@@ -1,6 +1,7 @@
 //! Tests of the crate's public interface, one module per file.
 
 mod categories;
+mod dates;
 mod encoding;
 mod labels;
 mod linear;

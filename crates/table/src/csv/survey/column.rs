@@ -1,10 +1,11 @@
+use super::dates::Dates;
 use super::marked::is_marked_number;
 use super::sketch::Distinct;
 use super::thousands::Thousands;
 use super::units::Units;
 use crate::csv::{Decimal, number64};
+use crate::date_format::DateFormat;
 use crate::import::is_missing;
-use crate::iso_time::{IsoTime, looks_like_date};
 use crate::statistics::ColumnStatistics;
 
 /// How many cells that differ from the others, or that were looked for, are kept.
@@ -18,6 +19,9 @@ const FEW_WORDS: u64 = 3;
 
 /// The fewest different numbers for which this is assumed.
 const MANY_NUMBERS: u64 = 20;
+
+/// The fewest different numbers for which they are dates without separators, as all of them could be by chance.
+const MIN_COMPACT_DATES: u64 = 3;
 
 /// What the cells of a column are.
 ///
@@ -41,7 +45,7 @@ pub struct ColumnSurvey {
     pub n_missing: u64,
     /// Cells that are finite numbers.
     pub n_numbers: u64,
-    /// Cells that are dates or times of ISO 8601.
+    /// Cells that are dates or times in one of the [formats](DateFormat), and no numbers.
     pub n_dates: u64,
     /// Other cells, without those that are `None`.
     pub n_texts: u64,
@@ -49,7 +53,7 @@ pub struct ColumnSurvey {
     pub n_none: u64,
     /// The first cells that are neither numbers nor missing.
     pub not_numbers: Vec<OddCell>,
-    /// The first cells that are neither dates nor missing.
+    /// The first cells that are neither dates in one of the formats nor missing.
     pub not_dates: Vec<OddCell>,
     /// Whether some of the numbers are whole numbers with leading zeros.
     pub has_leading_zeros: bool,
@@ -61,7 +65,7 @@ pub struct ColumnSurvey {
     pub max: f64,
     n_decimal_commas: u64,
     n_marked: u64,
-    n_other_dates: u64,
+    dates: Dates,
     thousands: Thousands,
     units: Units,
     texts: Distinct,
@@ -98,9 +102,9 @@ pub enum ColumnKind {
     Numbers,
     /// Whole numbers of which some have leading zeros, which only names have.
     Codes,
-    /// Dates of ISO 8601, some of them with a time of day.
+    /// Dates in one [format](ColumnSurvey::date_formats), some of them with a time of day.
     Dates,
-    /// Dates in another form, or in several.
+    /// Dates in a form that is not read, or in several formats.
     OtherDates,
     /// Text.
     Text,
@@ -112,7 +116,7 @@ pub enum ColumnKind {
     /// Numbers, most of them with a currency, a percent sign, an apostrophe or separators between thousands: `$1,234`, `12%`,
     /// `1 234`.
     MarkedNumbers,
-    /// Dates, but for a few cells.
+    /// Dates in one format, but for a few cells.
     AlmostDates,
 }
 
@@ -134,7 +138,7 @@ impl ColumnSurvey {
             max: f64::NEG_INFINITY,
             n_decimal_commas: 0,
             n_marked: 0,
-            n_other_dates: 0,
+            dates: Dates::default(),
             thousands: Thousands::default(),
             units: Units::default(),
             texts: Distinct::default(),
@@ -182,7 +186,9 @@ impl ColumnSurvey {
             (self.min, self.max) = (self.min.min(number), self.max.max(number));
             // Numbers that are written differently are one; 0 and -0 are, too.
             self.numbers.add(&(number + 0.0).to_bits().to_le_bytes());
-            note(&mut self.not_dates, cell, line);
+            if !self.dates.add_number(cell, n, &line) {
+                note(&mut self.not_dates, cell, line);
+            }
             return;
         }
         if self.is_missing_word(n, |word| cell.eq_ignore_ascii_case(word.word.as_bytes())) {
@@ -199,7 +205,7 @@ impl ColumnSurvey {
         self.texts.add(cell);
         note(&mut self.not_numbers, cell, &line);
         let text = str::from_utf8(cell).unwrap_or_default();
-        if IsoTime::parse(text).is_some() {
+        if self.dates.add(text, n, &line) {
             self.n_dates += n;
             return;
         }
@@ -210,8 +216,6 @@ impl ColumnSurvey {
             self.thousands.add(cell, b',');
         } else if is_marked_number(text) {
             self.n_marked += n;
-        } else if looks_like_date(text) {
-            self.n_other_dates += n;
         } else {
             self.units.add(text, n);
         }
@@ -237,10 +241,10 @@ impl ColumnSurvey {
         self.n_none += later.n_none;
         self.n_decimal_commas += later.n_decimal_commas;
         self.n_marked += later.n_marked;
-        self.n_other_dates += later.n_other_dates;
         self.has_leading_zeros |= later.has_leading_zeros;
         self.are_whole &= later.are_whole;
         (self.min, self.max) = (self.min.min(later.min), self.max.max(later.max));
+        self.dates.merge(&later.dates, line);
         self.thousands.merge(&later.thousands);
         self.units.merge(&later.units);
         self.missing.iter_mut().zip(&later.missing).for_each(|(word, later)| word.is_found |= later.is_found);
@@ -253,25 +257,44 @@ impl ColumnSurvey {
     /// The kind that all cells together have, whatever their order.
     pub fn kind(&self) -> ColumnKind {
         let (numbers, dates, texts) = (self.n_numbers, self.n_dates, self.n_texts);
-        let nearly = |n: u64| n > 0 && n >= NEARLY_ALL * (numbers + dates + texts - n);
+        let (n, in_format, like_dates) = (numbers + dates + texts, self.dates.n_most(), dates + self.dates.n_others);
+        let nearly = |some: u64| some > 0 && some >= NEARLY_ALL * (n - some);
         match (numbers, dates, texts) {
             (0, 0, 0) => ColumnKind::Empty,
+            _ if in_format == n && (numbers == 0 || self.n_distinct() >= MIN_COMPACT_DATES) => ColumnKind::Dates,
             (_, 0, 0) if self.has_leading_zeros && self.are_whole => ColumnKind::Codes,
             (_, 0, 0) => ColumnKind::Numbers,
-            (0, _, 0) => ColumnKind::Dates,
             _ if self.n_decimal_commas > 0 && nearly(numbers + self.n_decimal_commas) => {
                 ColumnKind::AlmostNumbers { decimal_comma: true }
             }
             _ if nearly(numbers) => ColumnKind::AlmostNumbers { decimal_comma: false },
             _ if self.n_marked > 0 && nearly(numbers + self.n_decimal_commas + self.n_marked) => ColumnKind::MarkedNumbers,
-            _ if self.n_other_dates > 0 && nearly(self.n_other_dates) => ColumnKind::OtherDates,
-            _ if nearly(dates) => ColumnKind::AlmostDates,
-            _ if self.n_other_dates > 0 && nearly(dates + self.n_other_dates) => ColumnKind::OtherDates,
+            _ if nearly(in_format) => ColumnKind::AlmostDates,
+            _ if nearly(like_dates) => ColumnKind::OtherDates,
             _ if numbers >= dates + texts && self.texts.count() <= FEW_WORDS && self.numbers.count() > MANY_NUMBERS => {
                 ColumnKind::AlmostNumbers { decimal_comma: false }
             }
             _ => ColumnKind::Text,
         }
+    }
+
+    /// The formats that most of the dates have: several, if no cell says which number is the day and which one the month, as in
+    /// `03/04/2024`. The first one is the most usual.
+    pub fn date_formats(&self) -> impl Iterator<Item = DateFormat> {
+        self.dates.most()
+    }
+
+    /// The first cells that are neither dates in this format nor missing.
+    pub fn not_in_format(&self, format: DateFormat) -> Vec<OddCell> {
+        let mut cells = [&self.not_dates, self.dates.others(format)].concat();
+        cells.sort_by_key(|cell| cell.line);
+        cells.truncate(MAX_ODD);
+        cells
+    }
+
+    /// How many cells have the format that most of the dates have.
+    pub fn n_in_format(&self) -> u64 {
+        self.dates.n_most()
     }
 
     /// The first number whose decimal mark may be a separator between thousands, if those of all numbers may: `7.015` beside
@@ -345,6 +368,50 @@ mod tests {
         assert_eq!(with_units(&["5 km", "7 km", "12 km", "far", "1.5 km", "near", "nearer"]), None, "other words");
     }
 
+    /// The formats of a column of dates, and the lines of the cells that do not have the first of them.
+    #[track_caller]
+    fn check_dates(cells: &[&str], kind: ColumnKind, formats: &[&str], odd: &[u64]) {
+        check(cells, kind);
+        let mut columns = [(); 2].map(|()| ColumnSurvey::new("a", Decimal::Point, &[]));
+        let half = cells.len() / 2;
+        for (i, cell) in cells.iter().enumerate() {
+            let is_later = i >= half;
+            columns[usize::from(is_later)].add(cell, (if is_later { i - half } else { i }) as u64, 1);
+        }
+        let [mut column, later] = columns;
+        column.merge(&later, half as u64);
+        let found: Vec<_> = column.date_formats().map(|format| format.to_string()).collect();
+        assert_eq!((found.iter().map(String::as_str).collect::<Vec<_>>(), column.kind()), (formats.to_vec(), kind), "{cells:?}");
+        let first = column.date_formats().next().map_or_else(Vec::new, |format| column.not_in_format(format));
+        assert_eq!(first.iter().map(|cell| cell.line).collect::<Vec<_>>(), odd, "{cells:?}");
+    }
+
+    #[test]
+    fn the_format_of_dates_is_that_of_all_cells() {
+        use ColumnKind::{AlmostDates, Dates, Numbers, OtherDates};
+        check_dates(&["2024-01-31", "2024-02", "2024-02-29 10:30"], Dates, &["%Y-%m-%d"], &[]);
+        check_dates(&["03/04/2024", "3/17/2024", "NA", "12/31/2023 2:05 PM"], Dates, &["%m/%d/%Y"], &[]);
+        check_dates(&["03/04/2024", "17/3/2024"], Dates, &["%d/%m/%Y"], &[]);
+        check_dates(&["03/04/2024", "05/06/2024"], Dates, &["%m/%d/%Y", "%d/%m/%Y"], &[]);
+        check_dates(&["03.04.2024", "05.06.2024"], Dates, &["%d.%m.%Y", "%m.%d.%Y"], &[]);
+        check_dates(&["17-Mar-2024", "3-May-2023 14:05"], Dates, &["%d-%b-%Y"], &[]);
+        check_dates(&["Mar 17, 2024", "May 3, 2023"], Dates, &["%b %d, %Y"], &[]);
+        check_dates(&["20240317", "20240318", "20231231", ""], Dates, &["%Y%m%d"], &[]);
+        check_dates(&["20240317", "20240318", "20231231 10:30"], Dates, &["%Y%m%d"], &[]);
+        check_dates(&["20240317", "20240318"], Numbers, &["%Y%m%d"], &[]);
+        check_dates(&["20240317", "20240318", "20240399", "20240319"], Numbers, &["%Y%m%d"], &[2]);
+        check_dates(
+            &["17/03/2024", "03/17/2024", "04/05/2024", "x", "y"],
+            ColumnKind::Text,
+            &["%m/%d/%Y", "%d/%m/%Y"],
+            &[0, 3, 4],
+        );
+        let mostly = ["03/04/2024", "05/06/2024", "17/03/2024", "01/01/2024", "03/17/2024", "02/02/2024"];
+        check_dates(&mostly, AlmostDates, &["%m/%d/%Y", "%d/%m/%Y"], &[2]);
+        check_dates(&[&mostly[..4], &["soon"]].concat(), AlmostDates, &["%d/%m/%Y"], &[4]);
+        check_dates(&["1/5/24", "3/17/24"], OtherDates, &[], &[]);
+    }
+
     #[test]
     fn kinds_are_those_of_all_cells() {
         let words =
@@ -361,7 +428,7 @@ mod tests {
         check(&["1", "2", "3", "4", "12.5x"], ColumnKind::AlmostNumbers { decimal_comma: false });
         check(&["1", "2", "3", "4", "inf"], ColumnKind::AlmostNumbers { decimal_comma: false });
         check(&["1,5", "2", "3,25", "4"], ColumnKind::AlmostNumbers { decimal_comma: true });
-        check(&["05.01.2024", "06.01.2024"], ColumnKind::OtherDates);
+        check(&["05.01.2024", "06.01.2024"], ColumnKind::Dates);
         check(&["2024-01-05", "2024-01-06", "2024-01-07", "2024-01-08", "soon"], ColumnKind::AlmostDates);
         check(&["A/5 21171", "17463", "PC 17599"], ColumnKind::Text);
         check(&["12%", "3.5 %", "40%"], ColumnKind::MarkedNumbers);
