@@ -10,7 +10,6 @@ mod page;
 mod results;
 mod scale;
 mod several;
-mod to_go;
 mod train;
 
 use std::process::ExitCode;

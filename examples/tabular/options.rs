@@ -88,9 +88,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "HOW", help_heading = "Training", default_value = "good", conflicts_with = "model",
         value_parser = one_of([("quick", Effort::Quick), ("good", Effort::Good), ("best", Effort::Best)]))]
     pub(crate) effort: Effort,
-    /// Ends training after this time, counted from the start of the program. Choosing the networks to keep, the importance of
-    /// columns, the scores and the page come after it, in seconds for most tables; with quick and --model, so does the linear
-    /// model that the scores are compared with, in a twentieth of the time, at least a second [default: no limit]
+    /// Time for all of it, counted from the start of the program. What follows the networks is a part of it: choosing those to
+    /// keep, the importance of columns, the scores, the page, and the linear model that they are compared with. Its time is
+    /// estimated from a pass over the validation rows and set aside; importance is measured on fewer rows, or not at all, rather
+    /// than late [default: no limit]
     #[arg(long, value_name = "N", help_heading = "Training", value_parser = positive(1e6))]
     pub(crate) minutes: Option<f64>,
     /// How much the classes count in training: observed, by their rows, or balanced, all alike; predicted probabilities are those

@@ -17,7 +17,7 @@ use brisk_program::kernels::Error as KernelError;
 use brisk_report::{seconds, thousands};
 use brisk_table::{ImportWarning, RowBatch, Schema, Table, TableWriter, Weights, printable};
 use brisk_tabular::{
-    Calibration, Detected, Effort, Error as TabularError, Fitted, Fitting, ImportanceOptions, Network, Preprocessing,
+    Calibration, Detected, Effort, Error as TabularError, Fitted, Fitting, Importance, ImportanceOptions, Network, Preprocessing,
     PreprocessingOptions, Recipe, SegmentOptions, TabularModel, TabularWarning, Target, TargetScale, Threshold,
 };
 use brisk_train::{Ended, Error as TrainError, FeedProbe, StopFlag, Trainable, Trainer};
@@ -29,7 +29,6 @@ use crate::options::Options;
 use crate::page;
 use crate::results::{Planned, Results};
 use crate::scale;
-use crate::to_go::to_go;
 
 /// How a training ended.
 pub(crate) enum Outcome {
@@ -118,9 +117,7 @@ pub(crate) fn train(
 
     // Training.
     let n_networks = recipes.len();
-    let costs: Vec<f64> = recipes.iter().map(Recipe::cost).collect();
     let are_linear: Vec<bool> = recipes.iter().map(Recipe::is_linear).collect();
-    let began = Instant::now();
     let configure = |trainer: Trainer<'static>, network: usize| {
         if let Some(folds) = folds.as_ref().filter(|_| network.is_multiple_of(n_networks)) {
             print::note(format_args!("fold {} of {}", network / n_networks + 1, folds.len()));
@@ -128,12 +125,6 @@ pub(crate) fn train(
         if n_networks > 1 {
             let kind = if are_linear[network % n_networks] { ", a linear model" } else { "" };
             print::note(format_args!("network {} of at most {n_networks}{kind}", network % n_networks + 1));
-        }
-        if network > 0 {
-            // No time left is no error any more: there is a network.
-            let left = options.time_left(started).unwrap_or(Some(Duration::ZERO));
-            let about = to_go(began.elapsed(), &costs, network, folds.as_ref().map_or(1, Vec::len), left);
-            print::note(format_args!("about {} to go", seconds(about.as_secs_f64())));
         }
         trainer.stop_on(stop).progress()
     };
@@ -143,6 +134,7 @@ pub(crate) fn train(
         threshold: options.threshold,
         intervals: options.intervals,
         importance: Some(ImportanceOptions { seed: options.seed, ..ImportanceOptions::default() }),
+        rows_after: n_scored(options) * rows.test.n_rows(),
         configure: Box::new(configure),
         ..Fitting::new(recipes, options.seed)
     };
@@ -159,7 +151,12 @@ pub(crate) fn train(
             planned(device, options, &fitting.recipes[0], model, &first.train, &first.valid)?
         }
     };
-    let fitting = Fitting { max_time: options.time_left(started)?, ..fitting };
+    let left = options.time_left(started)?;
+    // For a linear model that is not among the networks.
+    let for_linear = if are_linear.contains(&true) { Duration::ZERO } else { linear::time_within(left) };
+    let say_to_go = |to_go: Duration| print::note(format_args!("about {} to go", seconds((to_go + for_linear).as_secs_f64())));
+    let max_time = left.map(|left| left.saturating_sub(for_linear));
+    let fitting = Fitting { max_time, on_estimate: Some(Box::new(say_to_go)), ..fitting };
     let fitted = match (&rows.valid, &folds) {
         (Some(valid), _) => fitting.fit(device, preprocessing, target, &rows.train, valid),
         (None, folds) => fitting.fit_folds(device, preprocessing, target, folds.as_deref().unwrap_or_default()),
@@ -172,10 +169,12 @@ pub(crate) fn train(
     fitted.model.set_text_options(detected.text.clone());
     let is_stopped = fitted.reports.iter().any(|report| report.ended == Ended::Stopped);
     let warnings = warned([warnings, of_split].concat(), &fitted, options, is_stopped);
+    // No time left is no error any more: there is a model.
+    let left = options.time_left(started).unwrap_or(Some(Duration::ZERO)).map(|left| left.min(for_linear.max(linear::LEAST)));
     let linear = match (is_stopped, &rows.valid, folds.as_deref()) {
-        (false, Some(valid), _) => linear::scores((options, device, stop), &fitted, (&rows.train, valid, &rows.test)),
+        (false, Some(valid), _) => linear::scores((options, device, stop), left, &fitted, (&rows.train, valid, &rows.test)),
         (false, None, Some([first, ..])) => {
-            linear::scores((options, device, stop), &fitted, (&first.train, &first.valid, &rows.test))
+            linear::scores((options, device, stop), left, &fitted, (&first.train, &first.valid, &rows.test))
         }
         _ => Ok(None),
     };
@@ -244,6 +243,12 @@ pub(crate) fn train(
         true => Outcome::Stopped(stopped::status(stop, if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })),
         false => Outcome::Trained { model: Box::new(fitted.model), results: json, is_complete },
     })
+}
+
+/// How often the model predicts the test rows: for the scores, the gain, a threshold, intervals, segments and the page.
+fn n_scored(options: &Options) -> usize {
+    let counted = [options.threshold.map(|_| 2), options.intervals.map(|_| 1), options.report_path().map(|_| 1)];
+    3 + counted.into_iter().flatten().sum::<usize>()
 }
 
 /// Says so if the classes of the test rows are not predicted better than by their shares. (Numbers are compared on the
@@ -349,8 +354,19 @@ fn warned(mut warnings: Vec<TabularWarning>, fitted: &Fitted, options: &Options,
         _ => {}
     }
     match model.importance() {
+        None if !is_stopped && options.minutes.is_some() => {
+            print::note("the importance of columns is not measured, so that the run ends in time; allow more `--minutes`");
+        }
         None if !is_stopped => print::note("the importance of columns is not measured: it would take too long"),
         importance => {
+            let shortened =
+                importance.filter(|of| options.minutes.is_some() && of.n_repeats < ImportanceOptions::default().n_repeats);
+            if let Some(Importance { n_rows, n_repeats, .. }) = shortened {
+                let (times, rows) = (if *n_repeats == 1 { "time" } else { "times" }, thousands(*n_rows as u64));
+                print::note(format_args!(
+                    "the importance of columns is measured on {rows} rows, with each column permuted {n_repeats} {times}, so that the run ends in time"
+                ));
+            }
             let decisive = importance.and_then(|importance| importance.decisive());
             let is_known = |column: &str| {
                 let known = ImportWarning::PredictsLabel { column: column.to_owned() };

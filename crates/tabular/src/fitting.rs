@@ -5,6 +5,7 @@ use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
 use brisk_train::{Ended, FitReport, Limit, Scores, Task, Trainer};
 
+use crate::budget::{Budget, Passes, cost};
 use crate::class_rows::{check_threshold, check_watched};
 use crate::ensemble::selected;
 use crate::error::Error;
@@ -50,11 +51,16 @@ pub struct Fitting<'a> {
     pub recipes: Vec<Recipe>,
     /// The seed of the first network; those after it have the next ones.
     pub seed: u64,
-    /// The time for all networks. The first of several has at most half of it, each further one half of what is left, the last
-    /// one all of it, and a linear model its [share](Recipe::cost); one starts only if there is time for half a network like
-    /// those before. Each trains as many epochs as fit, so that an annealed learning rate reaches its end; if time ends before,
-    /// the network is as good as it was at its best validation.
+    /// The time for all of it. What follows the networks is a part of it: choosing those to keep, calibration, importance, and
+    /// what the caller predicts [afterwards](Self::rows_after); how long that takes is estimated from a pass over the validation
+    /// rows that is measured before a network is trained. Of the rest, the first of several networks has at most half, each
+    /// further one half of what is left, the last one all of it, and a linear model its [share](Recipe::cost); one starts only if
+    /// there is time for half a network like those before. Each trains as many epochs as fit, so that an annealed learning rate
+    /// reaches its end; if time ends before, the network is as good as it was at its best validation.
     pub max_time: Option<Duration>,
+    /// How many rows the caller predicts with the model after the fitting, within [`max_time`](Self::max_time): those of several
+    /// sets, or several times those of one.
+    pub rows_after: usize,
     /// The precision of products.
     pub precision: Precision,
     /// How much the classes count in the loss, by which also the validation decides when training ends and which networks are
@@ -66,8 +72,13 @@ pub struct Fitting<'a> {
     /// intervals.
     pub intervals: Option<f64>,
     /// Whether and how the importance of columns is measured on the validation rows; `None` for not at all. It predicts at most
-    /// 5,000 rows, or as many as take about a twentieth of the time of the training.
+    /// 5,000 rows, or as many as take about a twentieth of the time of the training; and fewer, or none, if
+    /// [`max_time`](Self::max_time) is over before.
     pub importance: Option<ImportanceOptions>,
+    /// Is called before each network with about how long the rest takes: this network and the others, those of all
+    /// [folds](Self::fit_folds), and what follows them, as in [`max_time`](Self::max_time). It is estimated from some steps of
+    /// the first network, which are measured for it, and then from the networks that were trained.
+    pub on_estimate: Option<Box<dyn Fn(Duration) + 'a>>,
     /// More settings of each trainer, such as a progress bar, given the number of the network; with [folds](Self::fit_folds),
     /// those of a fold follow those of the folds before it.
     pub configure: Box<dyn Fn(Trainer<'static>, usize) -> Trainer<'static> + 'a>,
@@ -105,6 +116,7 @@ impl std::fmt::Debug for Fitting<'_> {
             .field("recipes", &self.recipes)
             .field("seed", &self.seed)
             .field("max_time", &self.max_time)
+            .field("rows_after", &self.rows_after)
             .field("class_weights", &self.class_weights)
             .field("threshold", &self.threshold)
             .field("intervals", &self.intervals)
@@ -121,6 +133,8 @@ impl<'a> Fitting<'a> {
             recipes,
             seed,
             max_time: None,
+            rows_after: 0,
+            on_estimate: None,
             precision: Precision::F32,
             class_weights: ClassWeights::Observed,
             threshold: None,
@@ -181,7 +195,6 @@ impl<'a> Fitting<'a> {
         target: &Target,
         sets: &[(&S, &T)],
     ) -> Result<Fitted, Error> {
-        let started = Instant::now();
         self.check(target)?;
         for &(train, valid) in sets {
             preprocessing.check_rows(target, "train", train)?;
@@ -189,9 +202,11 @@ impl<'a> Fitting<'a> {
         }
         self.check_valid(target, sets.iter().map(|(_, valid)| *valid))?;
         let mut trained: Vec<Networks> = Vec::new();
+        let n_valid = sets.first().map_or(0, |(_, valid)| valid.n_rows());
+        let mut budget = Budget::new(self.max_time, &self.recipes, sets.len(), self.passes(n_valid, sets.len()));
         for (i, &rows) in sets.iter().enumerate() {
-            let left = self.max_time.map(|time| time.saturating_sub(started.elapsed()) / (sets.len() - i) as u32);
-            trained.push(self.train(device, preprocessing, target, rows, left, i * self.recipes.len())?);
+            budget.begin_set(i);
+            trained.push(self.train(device, preprocessing, target, rows, &mut budget, i * self.recipes.len())?);
             if trained[i].is_stopped() {
                 break;
             }
@@ -221,6 +236,8 @@ impl<'a> Fitting<'a> {
         }
 
         // What the model of each set is worth on its validation rows.
+        let share_kept = self.cost_kept(&shares) / cost(&self.recipes[..n_networks]);
+        let pass = kept.iter().map(|set| set.pass).sum::<Duration>().mul_f64(share_kept);
         let (mut fold_scores, mut importances) = (Vec::new(), Vec::new());
         for (i, (own, (_, valid))) in of_sets.iter_mut().zip(sets).enumerate() {
             own.calibration = model.calibration.clone();
@@ -229,6 +246,11 @@ impl<'a> Fitting<'a> {
             }
             if let Some(options) = self.importance.as_ref().filter(|_| !is_stopped) {
                 let options = self.importance_within(options, &trained[i], &shares, sets[i].0.n_rows());
+                let left = budget.left_for_importance(i, pass).filter(|_| !trained[i].pass.is_zero());
+                // As many rows as the passes that fit into the time that is left.
+                let n_passes = left.map(|left| left.as_secs_f64() / trained[i].pass.mul_f64(share_kept).as_secs_f64());
+                let fitting = n_passes.map_or(usize::MAX, |n_passes| (n_passes * valid.n_rows() as f64) as usize);
+                let options = ImportanceOptions { max_predictions: options.max_predictions.min(fitting), ..options };
                 importances.extend(own.measure_importance(device, *valid, &options)?.cloned());
             }
         }
@@ -264,10 +286,9 @@ impl<'a> Fitting<'a> {
         preprocessing: &Preprocessing,
         target: &Target,
         (train, valid): (&S, &T),
-        max_time: Option<Duration>,
+        budget: &mut Budget<'_>,
         first_network: usize,
     ) -> Result<Networks, Error> {
-        let started = Instant::now();
         let in_training = labelled(target, "train", train)?;
         let classes = self.class_weights.of(target, &in_training.labels, in_training.weights.as_deref())?;
         let mut in_loss = labelled(target, "valid", valid)?;
@@ -277,30 +298,37 @@ impl<'a> Fitting<'a> {
         let of_train = loss_weights(&in_training.labels, in_training.weights.clone(), classes.as_deref());
         let train = &Reweighted { rows: train, weights: of_train };
         let valid = &Reweighted { rows: valid, weights: None };
-        let mut networks = Networks { models: Vec::new(), reports: Vec::new(), in_training, in_loss };
+        let mut networks = Networks { models: Vec::new(), reports: Vec::new(), pass: Duration::ZERO, in_training, in_loss };
         for (i, recipe) in self.recipes.iter().enumerate() {
-            let elapsed = started.elapsed();
-            let left = max_time.map(|time| time.saturating_sub(elapsed));
-            let (before, after) = (&self.recipes[..i], &self.recipes[i + 1..]);
-            if i > 0 && left.is_some_and(|left| left < elapsed.mul_f64(recipe.cost() / (2.0 * cost(before)))) {
+            if !budget.has_time_for(i) {
                 break;
             }
-            let most = left.map(|left| left.mul_f64(share_of_time(recipe, after)).max(LEAST_TIME));
+            let is_first = first_network + i == 0;
             let seed = self.seed + (first_network + i) as u64;
             let new_model = || TabularModel::new(seed, preprocessing.clone(), target.clone(), recipe.network.clone());
             // That a batch has all rows is a warning of the first network only.
-            let most_rows = if first_network + i == 0 { usize::MAX } else { train.n_rows() };
-            let batch_rows = recipe.batch_rows.min(most_rows);
+            let batch_rows = recipe.batch_rows.min(if is_first { usize::MAX } else { train.n_rows() });
             let trainer = || recipe.trainer(device).batch_rows(batch_rows).precision(self.precision).seed(seed);
-            let max_epochs = match most {
-                Some(time) => epochs_within(time, trainer(), new_model(), &task, train, valid)?.min(recipe.max_epochs),
-                None => recipe.max_epochs,
+            let is_measured = budget.max_time().is_some() || (is_first && self.on_estimate.is_some());
+            let pace = if is_measured {
+                let pace = Pace::of(budget.time_for(i), trainer(), new_model(), &task, train, valid)?;
+                budget.add_pass(recipe, pace.pass);
+                Some(pace)
+            } else {
+                None
             };
+            let most = budget.time_for(i);
+            let fitting = pace.zip(most).map_or(usize::MAX, |(pace, time)| pace.epochs_within(time));
+            let max_epochs = recipe.max_epochs.min(fitting);
             let trainer = trainer().max_epochs(max_epochs).configure(|config| config.max_time = most);
             let mut model = new_model();
             let mut trainer = (self.configure)(trainer, first_network + i);
+            if let Some(on_estimate) = &self.on_estimate {
+                on_estimate(budget.to_go(i, pace.map_or(0.0, |pace| pace.epoch_s * max_epochs as f64)));
+            }
             networks.reports.push(trainer.fit(model.model_mut(), &task, train, valid)?);
             networks.models.push(model);
+            networks.pass = budget.pass();
             if networks.is_stopped() {
                 break;
             }
@@ -336,13 +364,27 @@ impl<'a> Fitting<'a> {
         n_train: usize,
     ) -> ImportanceOptions {
         let epochs = reports.iter().zip(&self.recipes).map(|(report, recipe)| report.n_epochs.max(1) as f64 * recipe.cost());
-        let kept = shares.iter().zip(&self.recipes).filter(|(share, _)| **share > 0.0).map(|(_, recipe)| recipe.cost());
         // A step computes about three times as much for a row as a prediction does.
-        let share = 3.0 * epochs.sum::<f64>() * n_train as f64 / 20.0 / kept.sum::<f64>();
+        let share = 3.0 * epochs.sum::<f64>() * n_train as f64 / 20.0 / self.cost_kept(shares);
         ImportanceOptions {
             max_predictions: options.max_predictions.min((share as usize).max(MIN_PREDICTIONS)),
             ..options.clone()
         }
+    }
+
+    /// The cost of the networks that have a share in the mean.
+    fn cost_kept(&self, shares: &[f32]) -> f64 {
+        shares.iter().zip(&self.recipes).filter(|(share, _)| **share > 0.0).map(|(_, recipe)| recipe.cost()).sum()
+    }
+
+    /// What follows the networks of each of `n_sets`, in passes over `n_valid` rows.
+    fn passes(&self, n_valid: usize, n_sets: usize) -> Passes {
+        const MOST: f64 = 1e9;
+        let of_rows = |n_rows: usize| (n_rows as f64 / n_valid.max(1) as f64).min(MOST);
+        // Networks are chosen, their mean is calibrated, and training may end with a validation.
+        let own = if n_sets > 1 { 4.0 } else { 3.0 };
+        let importance = self.importance.as_ref().map_or(0.0, |_| of_rows(MIN_PREDICTIONS));
+        Passes { own, after: of_rows(self.rows_after), importance }
     }
 }
 
@@ -350,6 +392,8 @@ impl<'a> Fitting<'a> {
 struct Networks {
     models: Vec<TabularModel>,
     reports: Vec<FitReport>,
+    /// The time of a pass of all of them over the validation rows; zero if it was not measured.
+    pass: Duration,
     /// The labels and the weights of the training rows, and those of the validation rows in the loss.
     in_training: Validated,
     in_loss: Validated,
@@ -361,81 +405,65 @@ impl Networks {
     }
 }
 
-/// About how long recipes take, in ensembles.
-fn cost(recipes: &[Recipe]) -> f64 {
-    recipes.iter().map(Recipe::cost).sum()
+/// How fast a network is.
+#[derive(Debug, Clone, Copy)]
+struct Pace {
+    /// About the seconds of an epoch, with validation.
+    epoch_s: f64,
+    /// The time of a pass over the validation rows.
+    pass: Duration,
 }
 
-/// The share of the time that is left that a network may take, if there are others `after` it.
-fn share_of_time(recipe: &Recipe, after: &[Recipe]) -> f64 {
-    if after.is_empty() {
-        1.0
-    } else if recipe.is_linear() {
-        recipe.cost()
-    } else if after.iter().all(Recipe::is_linear) {
-        1.0 - cost(after)
-    } else {
-        0.5
+impl Pace {
+    /// That of a few steps of a model that is then thrown away, if it has this time.
+    fn of<S: RowSource<Feature = f32>, V: RowSource<Feature = f32>>(
+        time: Option<Duration>,
+        trainer: Trainer<'static>,
+        mut model: TabularModel,
+        task: &dyn Task,
+        train: &S,
+        valid: &V,
+    ) -> Result<Self, Error> {
+        const STEPS: usize = 8;
+        // The largest share of the time that these steps may take, if they are slow.
+        const MEASURED: u32 = 10;
+        let mut few = trainer.max_epochs(STEPS).max_steps(STEPS).configure(|config| {
+            config.limit_valid_batches = Some(Limit::Batches(1));
+            config.max_time = time.map(|time| time / MEASURED);
+        });
+        let rows_per_s = few.fit(model.model_mut(), task, train, valid)?.train_rows_per_s;
+        let started = Instant::now();
+        model.model().predict(valid)?;
+        Ok(Self { epoch_s: epoch_at(rows_per_s, train.n_rows(), valid.n_rows()), pass: started.elapsed() })
+    }
+
+    /// How many epochs take about this time, at least one.
+    fn epochs_within(self, time: Duration) -> usize {
+        // The time that is planned: the rest is for what differs from the measured steps.
+        const PLANNED: f64 = 0.9;
+        ((PLANNED * time.as_secs_f64() / self.epoch_s) as usize).max(1)
     }
 }
 
-/// How many epochs take about this time, at least one, as a few steps of a model show that is then thrown away.
-fn epochs_within<S: RowSource<Feature = f32>, V: RowSource<Feature = f32>>(
-    time: Duration,
-    trainer: Trainer<'static>,
-    mut model: TabularModel,
-    task: &dyn Task,
-    train: &S,
-    valid: &V,
-) -> Result<usize, Error> {
-    const STEPS: usize = 8;
-    // The largest share of the time that these steps may take, if they are slow.
-    const MEASURED: u32 = 10;
-    let mut few = trainer.max_epochs(STEPS).max_steps(STEPS).configure(|config| {
-        config.limit_valid_batches = Some(Limit::Batches(1));
-        config.max_time = Some(time / MEASURED);
-    });
-    let rows_per_s = few.fit(model.model_mut(), task, train, valid)?.train_rows_per_s;
-    Ok(epochs_at(rows_per_s, time, train.n_rows(), valid.n_rows()))
-}
-
-/// How many epochs take about this time if a step trains `rows_per_s`.
-fn epochs_at(rows_per_s: f64, time: Duration, n_train: usize, n_valid: usize) -> usize {
+/// About the seconds of an epoch if a step trains `rows_per_s`.
+fn epoch_at(rows_per_s: f64, n_train: usize, n_valid: usize) -> f64 {
     // Of the time of a training step, since validation has no backward pass.
     const VALIDATION_SHARE: f64 = 1.0 / 3.0;
-    // The time that is planned: the rest is for what differs from the measured steps.
-    const PLANNED: f64 = 0.9;
-    let rows_per_epoch = n_train as f64 + VALIDATION_SHARE * n_valid as f64;
-    ((PLANNED * time.as_secs_f64() * rows_per_s / rows_per_epoch) as usize).max(1)
+    (n_train as f64 + VALIDATION_SHARE * n_valid as f64) / rows_per_s
 }
-
-/// Given to a network although there is no time left, so that there is a model.
-const LEAST_TIME: Duration = Duration::from_millis(100);
 
 /// Predictions for the importance of columns, however short the training was.
 const MIN_PREDICTIONS: usize = 5000;
 
 #[cfg(test)]
 mod tests {
-    use crate::network::Network;
-
     use super::*;
 
     #[test]
     fn as_many_epochs_are_planned_as_fit() {
-        let epochs = |seconds: u64| epochs_at(1000.0, Duration::from_secs(seconds), 900, 300);
+        let pace = Pace { epoch_s: epoch_at(1000.0, 900, 300), pass: Duration::ZERO };
+        let epochs = |seconds: u64| pace.epochs_within(Duration::from_secs(seconds));
         // A second an epoch, of which a tenth of the time is spare.
         assert_eq!([epochs(100), epochs(10), epochs(1), epochs(0)], [90, 9, 1, 1]);
-    }
-
-    #[test]
-    fn a_linear_model_takes_a_twentieth_of_the_time() {
-        let of = |hidden: &[usize]| Recipe::of_one(Network::Mlp { hidden: hidden.to_vec() }, 100);
-        let [network, linear] = [of(&[8]), of(&[])];
-        let share = |recipe: &Recipe, after: &[&Recipe]| {
-            share_of_time(recipe, &after.iter().map(|&recipe| recipe.clone()).collect::<Vec<_>>())
-        };
-        assert_eq!([share(&network, &[&linear, &network]), share(&linear, &[&network]), share(&network, &[])], [0.5, 0.05, 1.0]);
-        assert_eq!([share(&network, &[&linear]), share(&linear, &[])], [0.95, 1.0], "all others are linear, or none is left");
     }
 }

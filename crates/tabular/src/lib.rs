@@ -4,6 +4,7 @@
 #[cfg(any(doc, doctest))]
 pub mod guide;
 
+mod budget;
 mod calibration;
 mod class_rows;
 mod columns;

@@ -73,7 +73,7 @@ fn an_effort_keeps_the_networks_that_are_best_together() {
         let weights: Vec<f64> = results["weights"].as_array().expect("weights").iter().filter_map(|x| x.as_f64()).collect();
         assert_eq!(
             (weights.len(), shown.contains("networks"), n_estimates),
-            if effort == "quick" { (1, false, 0) } else { (14, true, 13) },
+            if effort == "quick" { (1, false, 1) } else { (14, true, 14) },
             "{shown}"
         );
         assert!((weights.iter().sum::<f64>() - 1.0).abs() < 1e-5 && results["temperature"].as_f64() > Some(0.0), "{results}");

@@ -10,6 +10,7 @@ mod predicted_rows;
 mod quantiles;
 mod segments;
 mod several;
+mod time;
 
 /// Numbers from -1 to 1 that look random.
 fn noise(row: usize, col: usize) -> f32 {
