@@ -3,6 +3,7 @@
 //!
 //! `cargo run --release --example tabular -- DATA [--target COLUMN]`
 
+mod columns;
 mod linear;
 mod notes;
 mod options;

@@ -171,7 +171,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "DIR", help_heading = "Results")]
     pub(crate) save_rows: Option<PathBuf>,
     /// Write the HTML page to FILE, or to none: scores and errors of the test rows, the rows that are predicted worst, and the
-    /// importance of columns [default: report.html in the folder of --out]
+    /// columns with their kinds and importance [default: report.html in the folder of --out]
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) report: Option<PathBuf>,
     /// Write the results to FILE as one JSON object

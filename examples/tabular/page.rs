@@ -4,14 +4,15 @@ use anyhow::Result;
 use brisk_examples::tabular::number;
 use brisk_loader::{RowSource, Rows};
 use brisk_report::{BarChart, LineChart, Report, ReportTable, Series, seconds, thousands};
-use brisk_tabular::{Columns, Target};
+use brisk_tabular::{Detected, Target};
 use brisk_train::metrics::Scored;
 use brisk_train::{FeedElement, FitReport};
 
+use crate::columns;
 use crate::results::{MAX_SHOWN, Results};
 
-/// The page, with what the model makes of the test rows, whose columns are `columns`; `labelled` are the same rows, preprocessed.
-pub(crate) fn of<S>(results: &Results<'_>, columns: &Columns, test: &S, labelled: &Rows) -> Result<Report>
+/// The page, with what the model makes of the test rows of a table; `labelled` are the same rows, preprocessed.
+pub(crate) fn of<S>(results: &Results<'_>, detected: &Detected, test: &S, labelled: &Rows) -> Result<Report>
 where
     S: RowSource<Feature: FeedElement>,
 {
@@ -42,7 +43,7 @@ where
     report.panel(ReportTable::new("By the values of a column, worst first", worse));
 
     report.section("Test rows");
-    let predictions = model.predictor(results.device)?.predict(columns, test)?;
+    let predictions = model.predictor(results.device)?.predict(&detected.columns, test)?;
     let mut labels = labelled.labels().to_vec();
     target.restore(&mut labels);
     // Logits, up to a constant of each row.
@@ -65,11 +66,13 @@ where
         report.classification_above(model.threshold().map_or(0.5, |at| at.value), &scored, target.classes())?;
     }
 
+    report.section("Columns");
     if let Some(importance) = model.importance() {
         let bars = importance.columns.iter().map(|column| (column.column.as_str(), column.mean.max(0.0)));
         let title = format!("How much worse the {} becomes if a column is permuted", importance.score.replace('_', " "));
-        report.section("Columns").panel(BarChart::new(title, "", bars));
+        report.panel(BarChart::new(title, "", bars));
     }
+    report.panels(columns::table(detected, model).map(Into::into));
     let reports = || results.fitted.reports.iter().enumerate();
     let watched = &results.fitted.report().watched;
     let curve = |(i, network): (usize, &FitReport)| {

@@ -222,7 +222,7 @@ pub(crate) fn train(
     };
     let json = results.json();
     let page = || match options.report_path() {
-        Some(path) => Ok(page::of(&results, columns, &test, &rows.test)?.write(&path)?),
+        Some(path) => Ok(page::of(&results, detected, &test, &rows.test)?.write(&path)?),
         None => Ok(()),
     };
     let outputs = [page(), options.json.as_ref().map_or(Ok(()), |path| write_json(path, &json))];

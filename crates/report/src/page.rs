@@ -54,12 +54,13 @@ fn render_section(section: &Section) -> String {
     format!("<section>{heading}<div class=\"panels\">{panels}</div></section>\n")
 }
 
-/// The width of each panel. A half-width panel without a neighbour takes the whole row, and so do bars and images; thirds that do
-/// not fill a row become halves.
+/// The width of each panel. A half-width panel without a neighbour takes the whole row, and so do bars, images and tables of
+/// several columns; thirds that do not fill a row become halves.
 fn widths(panels: &[Panel]) -> Vec<f64> {
     let wanted = |panel: &Panel| match panel {
         Panel::Lines(chart) if chart.is_square => THIRD,
         Panel::Bars(_) | Panel::Images(_) => FULL,
+        Panel::Table(table) if table.has_header() => FULL,
         Panel::Matrix(chart) if chart.is_wide() => FULL,
         _ => HALF,
     };

@@ -7,6 +7,7 @@ use brisk_table::{
 };
 use brisk_train::Labels;
 
+use crate::column_summary::ColumnSummary;
 use crate::columns::Columns;
 use crate::date_order::{DateOrder, is_open};
 use crate::equal_rows::keys;
@@ -67,6 +68,9 @@ pub struct Detected {
     pub columns: Columns,
     /// The target; [`Target::fitted_to`] fits it to the training rows.
     pub target: Target,
+    /// What each of the columns has, besides the target, also of those that are no features, if they have names in the file; none
+    /// of features that are no `f32`.
+    pub summaries: Vec<ColumnSummary>,
     /// What rows are split by.
     pub splitting: Splitting,
     /// Whether the target was chosen because of its name or its place, not by its user.
@@ -214,6 +218,12 @@ impl TabularModel {
         };
         let source = if format == Format::Csv { Source::Text { path, options: Box::new(import.csv) } } else { Source::Rows };
         let mut detected = detected(table, options, plan, &source)?;
+        let summary = |column: &ColumnSurvey| {
+            let of_feature = detected.summaries.iter().find(|summary| summary.column == column.name);
+            of_feature.cloned().unwrap_or_else(|| ColumnSummary::left_out(column))
+        };
+        let others = survey.columns.iter().filter(|column| column.name != detected.target.name());
+        detected.summaries = others.map(summary).collect();
         detected.unused_missing_values = survey.unused_missing_values;
         detected.text.n_unnamed_columns = Columns::n_unnamed(&report.source_columns);
         Ok(detected)
@@ -341,17 +351,21 @@ fn detected(table: Table, options: &DetectOptions, plan: Plan, source: &Source<'
     if table.classes().is_empty() {
         warnings.extend(outliers_of(target.name(), &labels, plan.offset));
     }
+    let mut summaries = Vec::new();
     // Features that are not f32, such as pixels, have no room for outliers.
     let features = table.rows::<f32>(0..table.n_rows()).unwrap_or_default();
     for (col, column) in columns.numbers.iter().enumerate().filter(|_| !features.is_empty()) {
         let values: Vec<f32> = features.iter().skip(col).step_by(columns.numbers.len()).copied().collect();
         warnings.extend(outliers_of(column, &values, 0.0));
+        summaries.push(ColumnSummary::of_numbers(column, &values));
     }
     let codes = table.categories(0..table.n_rows())?;
     for (at, dictionary) in columns.categories.iter().enumerate() {
-        let Some(Decoding::Date(format)) = columns.decoding(dictionary.name()) else { continue };
         let mut n_rows = vec![0; dictionary.n_codes()];
         codes.iter().skip(at).step_by(columns.categories.len()).for_each(|&code| n_rows[code as usize] += 1);
+        let decoding = columns.decoding(dictionary.name());
+        summaries.push(ColumnSummary::of_codes(dictionary, decoding, &n_rows));
+        let Some(Decoding::Date(format)) = decoding else { continue };
         let dates = dictionary.values().iter().map(String::as_str).zip(n_rows[1..].iter().copied());
         warnings.extend(placeholder_dates(format, dates).into_iter().map(|PlaceholderDate { value, n_rows, others }| {
             let column = dictionary.name().to_owned();
@@ -360,7 +374,7 @@ fn detected(table: Table, options: &DetectOptions, plan: Plan, source: &Source<'
     }
     let splitting = if options.group_equal { Splitting::Equal { keys: keys(&table)? } } else { plan.splitting };
     let unused_missing_values = Vec::new();
-    Ok(Detected { columns, target, table, splitting, target_is_guess, warnings, unused_missing_values, text })
+    Ok(Detected { columns, target, table, summaries, splitting, target_is_guess, warnings, unused_missing_values, text })
 }
 
 /// Refuses a target that is neither classes nor a number for sure.

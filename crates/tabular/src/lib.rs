@@ -7,6 +7,7 @@ pub mod guide;
 mod budget;
 mod calibration;
 mod class_rows;
+mod column_summary;
 mod columns;
 mod date_order;
 mod date_pattern;
@@ -57,6 +58,7 @@ mod warning;
 mod weights;
 
 pub use calibration::{Calibration, ClassCalibration};
+pub use column_summary::{ColumnContent, ColumnSummary};
 pub use columns::Columns;
 pub use date_order::DateOrder;
 pub use detect::{DetectOptions, Detected};

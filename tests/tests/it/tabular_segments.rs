@@ -20,6 +20,10 @@ fn the_program_shows_the_rows_that_are_predicted_worst() {
     assert_eq!((&worse[0]["column"], &worse[0]["values"]["value"]), (&"kind".into(), &"o<dd".into()), "{worse}");
     let page = std::fs::read_to_string(place.path("page.html")).expect("it was written");
     assert!(page.contains("o&lt;dd") && page.contains("ROC curve") && page.contains("test auc"), "{page}");
+    let [number, category] =
+        ["<tr><th>x</th><td>number</td><td>none</td><td>-", "<tr><th>kind</th><td>category</td><td>none</td>"];
+    assert!(page.contains(number) && page.contains(category), "{page}");
+    assert!(page.contains("<td>2 different values</td><td>embedding of 2 different values</td><td>0."), "{page}");
     place.refuse("tabular", &["rows.csv", "--json", "a", "--report", "a"], &["--report", "--json"]);
     place.refuse("tabular", &["rows.csv", "--report", "rows.csv"], &["--report", "DATA"]);
 }

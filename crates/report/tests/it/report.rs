@@ -254,6 +254,18 @@ fn a_chart_is_an_svg_file() {
 }
 
 #[test]
+fn a_table_may_have_columns() {
+    let mut report = Report::new("table");
+    let rows = [("a <b>", "number", "0 to 1"), ("c", "category", "3")];
+    let rows = rows.map(|(name, kind, values)| [name, kind, values].map(str::to_owned).to_vec());
+    report.panel(ReportTable::of_columns("Columns", &["name", "kind", "values"], rows));
+    let html = report.to_html();
+    assert_eq!(check_page(&html), ["Columns"]);
+    assert!(html.contains("<thead><tr><th>name</th><th>kind</th><th>values</th></tr></thead>"), "{html}");
+    assert!(html.contains("<tr><th>a &lt;b&gt;</th><td>number</td><td>0 to 1</td></tr>"), "{html}");
+}
+
+#[test]
 fn wrong_predictions_are_images_with_the_most_confident_first() {
     // Row 1 is predicted correctly; row 2 is the most confident of the wrong ones, then row 0.
     let logits = [0.0, 1.0, 0.0, 3.0, 0.0, 0.0, 0.0, 0.0, 9.0, 0.0, 0.0, 0.5];

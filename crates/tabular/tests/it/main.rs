@@ -10,6 +10,7 @@ mod predicted_rows;
 mod quantiles;
 mod segments;
 mod several;
+mod summaries;
 mod time;
 
 /// Numbers from -1 to 1 that look random.
