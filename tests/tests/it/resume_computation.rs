@@ -233,11 +233,11 @@ fn whatever_changes_the_result_is_refused() {
 }
 
 #[test]
-fn a_difference_is_told_by_the_field_that_has_it() {
+fn a_difference_is_shown_by_the_field_that_has_it() {
     let checkpoint = binary().checkpoint();
     let run = Run { n_epochs: 2, adam: |adam| adam.betas(0.8, 0.999), ..binary() };
     let error = run.train(&Place::default(), Some(&checkpoint), &[]).expect_err("another β").to_string();
-    assert!(error.contains("optimizer: beta1: 0.9 in the checkpoint, beta1: 0.8 here"), "{error}");
+    assert!(error.contains("optimizer: betas: [0.9, 0.999] in the checkpoint, betas: [0.8, 0.999] here"), "{error}");
 }
 
 #[test]

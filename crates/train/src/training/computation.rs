@@ -153,13 +153,21 @@ pub(super) fn shortened(checkpoint: &str, run: &str) -> [String; 2] {
     }
 }
 
-/// The field of a `Debug` form that contains byte `at`.
+/// The field of a `Debug` form that contains byte `at`. A list is one field.
 fn field_at(line: &str, at: usize) -> String {
     const SHOWN_CHARS: usize = 60;
-    let bytes = line.as_bytes();
-    let ends_field = |&byte: &u8| byte == b',' || byte == b'{' || byte == b'}';
-    let start = bytes.iter().take(at).rposition(ends_field).map_or(0, |before| before + 1);
-    let end = bytes.iter().skip(at).position(ends_field).map_or(bytes.len(), |len| at + len);
+    let mut n_open = 0_usize;
+    let ends = line.bytes().map(|byte| {
+        match byte {
+            b'[' => n_open += 1,
+            b']' => n_open = n_open.saturating_sub(1),
+            _ => {}
+        }
+        n_open == 0 && matches!(byte, b',' | b'{' | b'}')
+    });
+    let ends: Vec<usize> = ends.zip(0..).filter_map(|(is_end, at)| is_end.then_some(at)).collect();
+    let (before, after) = ends.split_at(ends.partition_point(|&end| end < at));
+    let (start, end) = (before.last().map_or(0, |before| before + 1), after.first().copied().unwrap_or(line.len()));
     let field = line.get(start..end).unwrap_or(line).trim();
     field.chars().take(SHOWN_CHARS).collect()
 }
