@@ -5,8 +5,8 @@
 //! [`object`] for their bytes. An object reads blocks of 1 MiB:
 //! - from the memory of recent blocks ([`recent`]), where one thread fetches what several need;
 //! - from the [`cache`] on disk, where one process does; a block is checked once in a program and then read in place;
-//! - from the server, by `object_store` over `ureq` on a [`runtime`] of one thread. [`retry`] repeats requests that fail until the program is
-//!   to stop. A block must be of the version that was opened and have the table's checksums before it is cached.
+//! - from the server, by `object_store` over `ureq` on a [`runtime`] of one thread. [`retry`] repeats requests that fail until
+//!   the program is to stop. A block must be of the version that was opened and have the table's checksums before it is cached.
 //!
 //! The rows are copied to the memory that was set aside for them, and gathered into batches from there.
 

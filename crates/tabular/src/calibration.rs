@@ -50,8 +50,8 @@ impl Calibration {
 pub struct ClassCalibration {
     /// The logits are divided by it: above 1 for a model that is too sure.
     pub temperature: f32,
-    /// How much of a probability is the frequency of the class: 0, unless a temperature by itself leaves the log loss of validation
-    /// rows worse than that of the frequencies.
+    /// How much of a probability is the frequency of the class: 0, unless a temperature by itself leaves the log loss of
+    /// validation rows worse than that of the frequencies.
     pub constant_share: f32,
     /// The frequency of each class among the training rows, by their weights.
     pub frequencies: Vec<f32>,

@@ -184,8 +184,8 @@ impl Importance {
         })
     }
 
-    /// The column that decides the predictions by itself, which is probably known only after the target is: the rows are predicted
-    /// nearly without errors, without this column no better than by a constant, and no other column matters.
+    /// The column that decides the predictions by itself, which is probably known only after the target is: the rows are
+    /// predicted nearly without errors, without this column no better than by a constant, and no other column matters.
     pub fn decisive(&self) -> Option<&ColumnImportance> {
         const LITTLE: f64 = 0.1;
         let [first, others @ ..] = &self.columns[..] else { return None };

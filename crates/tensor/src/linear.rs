@@ -9,8 +9,8 @@ impl Tensor {
     /// A linear layer with its bias and activation, in one kernel: `activation(self weightᵀ + bias)`.
     ///
     /// An activation whose derivative cannot be computed from its output (GELU, SiLU; CELU in 16 bits) is recorded as a separate
-    /// operation, and so is one that [`Autocast::overrides`](crate::Autocast::overrides) names. Its kernel is fused with the product's if the
-    /// backward pass does not read the value in between.
+    /// operation, and so is one that [`Autocast::overrides`](crate::Autocast::overrides) names. Its kernel is fused
+    /// with the product's if the backward pass does not read the value in between.
     ///
     /// # Shapes
     /// `self`: `[n_rows, …, n_in]`, at least two dimensions; `weight`: `[n_out, n_in]`; `bias`: `[n_out]`; the result

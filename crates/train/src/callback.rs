@@ -20,8 +20,8 @@ use crate::warning::Warning;
 /// every replica.
 ///
 /// # Errors
-/// An error that a method returns ends the run, which returns it. That of [`on_load_checkpoint`](Self::on_load_checkpoint) refuses
-/// the checkpoint.
+/// An error that a method returns ends the run, which returns it. That of [`on_load_checkpoint`](Self::on_load_checkpoint)
+/// refuses the checkpoint.
 /// # Examples
 /// Stops when the losses of training and validation are too far apart:
 /// ```

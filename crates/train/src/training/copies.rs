@@ -3,10 +3,10 @@
 //! A checkpoint is sent after the log and the settings that a run which resumes from it needs. If a newer one of the same name is
 //! due before an older one was sent, only the newer one is sent. What failed is due again with the next checkpoint.
 //!
-//! A checkpoint is due once it is on disk: the thread of `checkpoint_writer` wrote it or, with replicas, each of them or the first
-//! did (`data_parallel::files`). `joint_copies` sends the files of several replicas, then their index. For a URL, the store is
-//! `brisk-table`'s `RemoteFolder`. `RunFolder::fetch` reads a run back; of a checkpoint of several files, each replica reads only
-//! what it needs from the store (`checkpoint::source`).
+//! A checkpoint is due once it is on disk: the thread of `checkpoint_writer` wrote it or, with replicas, each of them or the
+//! first did (`data_parallel::files`). `joint_copies` sends the files of several replicas, then their index. For a URL, the
+//! store is `brisk-table`'s `RemoteFolder`. `RunFolder::fetch` reads a run back; of a checkpoint of several files, each replica
+//! reads only what it needs from the store (`checkpoint::source`).
 
 #[cfg(test)]
 mod tests;
