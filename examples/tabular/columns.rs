@@ -1,4 +1,4 @@
-//! The columns of the table, each with its values and what becomes of them.
+//! The table of the columns on the page: their values, the input of the network that each becomes, and their importance.
 
 use brisk_examples::tabular::number;
 use brisk_report::{ReportTable, thousands};

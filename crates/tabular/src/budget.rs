@@ -1,4 +1,4 @@
-//! How the time of a fitting is divided among networks and what follows them.
+//! How the time of a fitting is planned for networks and for what follows them.
 
 use std::time::{Duration, Instant};
 

@@ -17,7 +17,7 @@ pub use difference::{ResumeDifference, ResumeMismatch};
 ///
 /// Rows are counted from 0, as slices do.
 ///
-/// In all of them, `set` says which rows: `train`, `valid`, `test`; `found` is what there is, and `expected` what was expected,
+/// In all of them, `set` says which rows: `train`, `valid`, `test`; `found` is the value found, and `expected` the one expected,
 /// and what to do.
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
