@@ -138,10 +138,16 @@ impl ParametersBuilder {
 
     /// Notes that the model reads the codes of these columns from [`Bound::categories`](crate::Bound::categories). Layers that
     /// read them call it, as [`CategoryEmbeddings`](crate::CategoryEmbeddings) do. All layers of a model read the same columns,
-    /// those of the first call.
+    /// whose embeddings may have different dimensions; others are an error of the [parameters](Parameters::check).
+    #[track_caller]
     pub fn reads_categories(&mut self, columns: &[CategoricalColumn]) {
-        if self.columns.is_empty() {
+        let n_codes = |columns: &[CategoricalColumn]| columns.iter().map(|column| column.n_codes).collect::<Vec<_>>();
+        let (first, found) = (n_codes(&self.columns), n_codes(columns));
+        if first.is_empty() {
             self.columns = columns.to_vec();
+        } else if !found.is_empty() && found != first {
+            let found = format!("a layer that reads categories with {found:?} codes, and one before with {first:?}");
+            self.refuse("categories", found, "the same columns for all layers");
         }
     }
 

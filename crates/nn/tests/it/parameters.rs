@@ -2,7 +2,10 @@
 
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{DType, Graph, Mode, Persistent, Reduction, Tensor};
-use brisk_nn::{Activation, Adam, Error, Init, Mlp, MlpConfig, Optimizer, Parameters, ParametersBuilder, StepInputs};
+use brisk_nn::{
+    Activation, Adam, CategoricalColumn, CategoryEmbeddings, Error, Init, Mlp, MlpConfig, Optimizer, Parameters,
+    ParametersBuilder, StepInputs,
+};
 
 fn initial(params: &Parameters) -> Result<Vec<f32>, Error> {
     let device = Device::cpu()?;
@@ -211,4 +214,19 @@ fn fingerprints_of_starting_values() -> Result<(), Error> {
     b.set_initial(id, &[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])?;
     assert_ne!(b.initial_fingerprint(), with_zeros, "another one");
     Ok(())
+}
+
+#[test]
+fn the_layers_of_a_model_read_the_same_categories() {
+    let with = |second: &[usize]| {
+        let mut builder = ParametersBuilder::new();
+        let columns =
+            |n_codes: &[usize], dim| n_codes.iter().map(|&n_codes| CategoricalColumn { n_codes, dim }).collect::<Vec<_>>();
+        builder.within("deep", |params| CategoryEmbeddings::new(params, &columns(&[3, 5], 4)));
+        builder.within("linear", |params| CategoryEmbeddings::new(params, &columns(second, 1)));
+        builder.build(0).check()
+    };
+    assert_eq!((with(&[3, 5]), with(&[])), (Ok(()), Ok(())), "other dimensions, or none");
+    let error = with(&[3, 6]).expect_err("other columns").to_string();
+    assert!(error.contains("a layer that reads categories with [3, 6] codes, and one before with [3, 5]"), "{error}");
 }
