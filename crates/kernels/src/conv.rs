@@ -15,6 +15,7 @@ pub(crate) mod conv2d_grad_weight_cpu;
 pub(crate) mod conv_shape;
 mod grouped_cpu;
 mod grouped_gpu;
+mod kernel_over_images;
 pub(crate) mod modules;
 pub(crate) mod over_images;
 pub(crate) mod parts;

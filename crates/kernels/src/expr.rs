@@ -29,14 +29,17 @@
 //! negation is dropped.
 
 mod activation;
+mod binary;
 mod builder;
 mod chains;
 mod derivative;
 mod display;
 mod evaluate;
 mod hoist;
+mod instruction;
 mod loops;
 mod op;
+mod operand;
 mod operators;
 mod tape;
 mod unary;
@@ -44,35 +47,18 @@ mod vector;
 pub mod wgsl;
 
 pub use activation::Activation;
-pub use evaluate::{Evaluator, Operand};
+pub use evaluate::Evaluator;
+pub use op::Expr;
+pub use operand::Operand;
 
-pub(crate) use evaluate::{BLOCK_LEN, SHORT_BLOCK_LEN, Scratch, apply, exp_of_differences, scale_by_gelu_slope};
+pub(crate) use evaluate::{SHORT_BLOCK_LEN, Scratch, apply, exp_of_differences, scale_by_gelu_slope};
 pub(crate) use hoist::hoist;
+pub(crate) use operand::BLOCK_LEN;
 pub(crate) use unary::Unary;
 
-use std::sync::Arc;
-
+use binary::Binary;
 use builder::Builder;
-use op::{Binary, Op};
-
-/// An elementwise expression over inputs and constants.
-///
-/// Cheap to clone. Two are equal if they are the same operations in the same order, with constants compared by their bits.
-///
-/// # Examples
-/// ```
-/// use brisk_kernels::expr::Expr;
-///
-/// let (x, y) = (Expr::input(0), Expr::input(1));
-/// let squared_error = (&x - &y).powi(2);
-/// assert_eq!(squared_error.to_string(), "t0 * t0 where t0 = x0 - x1");
-/// assert_eq!(squared_error.evaluate(&[3.0, 1.0]), 4.0);
-/// ```
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Expr {
-    /// Each operation comes after its arguments; the last one is the result. All are needed, and no two are equal.
-    ops: Arc<[Op]>,
-}
+use op::Op;
 
 impl Expr {
     /// Input number `index`, from 0.

@@ -3,6 +3,7 @@
 pub(crate) mod batch_norm;
 pub(crate) mod batch_norm_cpu;
 mod batch_norm_grad;
+pub(crate) mod batch_norm_shape;
 pub(crate) mod layer_norm;
 pub(crate) mod layer_norm_cpu;
 pub(crate) mod softmax;

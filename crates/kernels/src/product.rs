@@ -12,4 +12,5 @@ pub(crate) mod matmul_gpu;
 pub(crate) mod matmul_stored_cpu;
 pub(crate) mod matmul_vector_cpu;
 pub(crate) mod modules;
+mod prepared;
 pub(crate) mod tile_form;

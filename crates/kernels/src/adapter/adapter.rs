@@ -1,5 +1,6 @@
 use crate::adapter::coop_shape::CoopShape;
 use crate::adapter::matmul_family::MatmulFamily;
+use crate::error::{Error, check_supported};
 
 /// The properties of an adapter that kernels use to choose the family of their dispatches.
 ///
@@ -112,5 +113,26 @@ impl Adapter {
         };
         let subgroups = [info.subgroup_min_size, info.subgroup_max_size];
         Self::new(info.name, kind).with_features(device.features()).with_limits(device.limits()).with_subgroups(subgroups)
+    }
+}
+
+impl MatmulFamily {
+    /// Whether a device can run it.
+    pub fn runs_on(self, adapter: &Adapter) -> bool {
+        match self {
+            Self::Direct | Self::Tiled => true,
+            Self::TiledBy(tiles) => tiles.fits(&adapter.limits),
+            Self::Coop => adapter.coop.is_some_and(|shape| shape.fits(adapter)) && adapter.features.contains(CoopShape::FEATURES),
+        }
+    }
+
+    pub(crate) fn check(self, kernel: &'static str, adapter: &Adapter) -> Result<(), Error> {
+        let expected = match self {
+            Self::TiledBy(_) => "invocations and workgroup memory within the device's limits; take smaller tiles",
+            _ => {
+                "an adapter whose cooperative matrices multiply f16 with sums in f32, with workgroup memory for four of them, and a device that was opened to use them"
+            }
+        };
+        check_supported(kernel, self.runs_on(adapter), || format!("{self:?} on `{}`", adapter.name), expected)
     }
 }

@@ -1,5 +1,3 @@
-use crate::adapter::adapter::Adapter;
-
 /// How a product of [`MatmulFamily::Tiled`](crate::MatmulFamily::Tiled) is divided into workgroups.
 ///
 /// Operands are read as vectors if their contiguous dimensions are multiples of 4, else as single elements.
@@ -33,9 +31,8 @@ impl Tiles {
         m.div_ceil(n_rows).saturating_mul(n.div_ceil(n_cols))
     }
 
-    /// Whether a device supports the invocations and the memory of a workgroup.
-    pub(crate) const fn fits(&self, adapter: &Adapter) -> bool {
-        let limits = &adapter.limits;
+    /// Whether a device of these limits supports the invocations and the memory of a workgroup.
+    pub(crate) const fn fits(&self, limits: &wgpu::Limits) -> bool {
         self.invocations[0] * self.invocations[1] <= limits.max_compute_invocations_per_workgroup as usize
             && self.workgroup_bytes() <= limits.max_compute_workgroup_storage_size as usize
     }

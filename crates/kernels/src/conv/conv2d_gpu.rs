@@ -2,12 +2,12 @@
 
 use super::modules;
 use super::over_images::{Direction, OverImages};
+use super::parts::Parts;
 use super::window::window_params;
 use crate::adapter::adapter::Adapter;
 use crate::adapter::matmul_family::MatmulFamily;
 use crate::arg::Arg;
 use crate::conv::conv_shape::ConvShape;
-use crate::conv::conv2d_grad_weight::Conv2dGradWeight;
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::product::coop_tiles::Gathered;
@@ -44,14 +44,14 @@ pub(crate) fn over_images(
 
 /// `grad_y, x, grad_weight, parts`.
 pub(crate) fn grad_weight(
-    kernel: &Conv2dGradWeight,
+    shape: &ConvShape,
+    parts: Parts,
     args: &[Arg],
     family: MatmulFamily,
     adapter: &Adapter,
 ) -> Result<Vec<Dispatch>, Error> {
     family.check("conv2d_grad_weight", adapter)?;
-    let shape = &kernel.shape;
-    let (y, n_parts) = (shape.y(), kernel.parts().n);
+    let (y, n_parts) = (shape.y(), parts.n);
     // Channels are in groups of four, so that four neighbouring columns belong to one tap.
     let n_cols = shape.window.n_taps().saturating_mul(shape.x.n_channels.next_multiple_of(4));
     let operands = [args[0].dtype, args[1].dtype];
@@ -78,7 +78,7 @@ pub(crate) fn grad_weight(
     // Cooperative matrices need whole matrices of pixels, other forms rows of pixels.
     let part_pixels = match form {
         Form::Coop(tiles) => y.n_pixels().div_ceil(n_parts).next_multiple_of(tiles.shape.size()),
-        _ => kernel.parts().n_rows * y.width,
+        _ => parts.n_rows * y.width,
     };
     let TileForm { constants, types } = TileForm::of(&form, problem.reads, adapter, operands);
     let module = template.module_on(adapter, &[stored, types].concat()).with_all(form.main_parts(problem.reads));

@@ -1,5 +1,6 @@
 use super::conv2d_gpu;
-use super::over_images::{Direction, OverImages, kernel_over_images};
+use super::kernel_over_images::kernel_over_images;
+use super::over_images::{Direction, OverImages};
 use crate::adapter::adapter::Adapter;
 use crate::adapter::matmul_family::MatmulFamily;
 use crate::conv::conv_shape::ConvShape;

@@ -80,8 +80,8 @@ impl Conv2dGradWeight {
     fn dispatches_of(&self, dtypes: &[DType], family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         match (self.product(), self.shape.form()) {
             (Some(matmul), _) => matmul.dispatches_of(dtypes, family, adapter),
-            (None, ConvForm::Grouped) => grouped_gpu::grad_weight(self, &self.stored_args(dtypes)),
-            (None, _) => conv2d_gpu::grad_weight(self, &self.stored_args(dtypes), family, adapter),
+            (None, ConvForm::Grouped) => grouped_gpu::grad_weight(&self.shape, self.parts(), &self.stored_args(dtypes)),
+            (None, _) => conv2d_gpu::grad_weight(&self.shape, self.parts(), &self.stored_args(dtypes), family, adapter),
         }
     }
 }
@@ -113,7 +113,9 @@ impl Kernel for Conv2dGradWeight {
         }
         let (grad_y, grad_weight, parts) = (Floats::of(args, "grad_y"), args.write("grad_weight"), args.write("parts"));
         with_element!(args.dtype("x"), T => match self.shape.form() {
-            ConvForm::Grouped => grouped_cpu::grad_weight::<T>(self, grad_y, args.read("x"), grad_weight, parts),
+            ConvForm::Grouped => {
+                grouped_cpu::grad_weight::<T>(&self.shape, self.parts().n_rows, grad_y, args.read("x"), grad_weight, parts)
+            },
             _ => conv2d_grad_weight_cpu::run::<T>(self, grad_y, args.read("x"), grad_weight, parts),
         });
     }

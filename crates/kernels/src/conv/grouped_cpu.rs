@@ -4,7 +4,6 @@ use rayon::prelude::*;
 
 use super::over_images::Operands;
 use crate::conv::conv_shape::ConvShape;
-use crate::conv::conv2d_grad_weight::Conv2dGradWeight;
 use crate::conv::window::Images;
 use crate::cpu::blocks::each_row_in_f32;
 use crate::cpu::room::with_room;
@@ -73,21 +72,22 @@ pub(super) fn grad_input<T: Element, Y: Element>(shape: &ConvShape, operands: Op
     );
 }
 
-/// The gradient of the weights; `parts` is `[part][n_taps, n_out, n_channels / n_groups]`.
+/// The gradient of the weights, by parts of `n_part_rows` rows of pixels; `parts` is `[part][n_taps, n_out, n_channels /
+/// n_groups]`.
 pub(super) fn grad_weight<T: Element>(
-    kernel: &Conv2dGradWeight,
+    shape: &ConvShape,
+    n_part_rows: usize,
     grad_y: Floats<'_>,
     x: &[T],
     grad_weight: &mut [f32],
     parts: &mut [f32],
 ) {
-    let shape = &kernel.shape;
     let Images { n_images, height, width, n_channels: n_out } = shape.y();
     let n_rows = n_images * height;
     parts.par_chunks_mut(shape.n_weights()).enumerate().for_each_on_team(|(part, sums)| {
         sums.fill(0.0);
-        let first_row = part * kernel.parts().n_rows;
-        for row in first_row..(first_row + kernel.parts().n_rows).min(n_rows) {
+        let first_row = part * n_part_rows;
+        for row in first_row..(first_row + n_part_rows).min(n_rows) {
             let range = row * width * n_out..(row + 1) * width * n_out;
             with_room(grad_y.n_room(range.len()), |room| {
                 let grad_y = grad_y.get(range, room);

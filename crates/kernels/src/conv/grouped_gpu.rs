@@ -2,10 +2,10 @@
 
 use super::modules;
 use super::over_images::{Direction, OverImages};
+use super::parts::Parts;
 use super::window::window_params;
 use crate::arg::Arg;
 use crate::conv::conv_shape::ConvShape;
-use crate::conv::conv2d_grad_weight::Conv2dGradWeight;
 use crate::conv::window::Images;
 use crate::error::Error;
 use crate::product::epilogue::Results;
@@ -37,8 +37,7 @@ pub(super) fn over_images(conv: &OverImages<'_>, args: &[Arg]) -> Result<Vec<Dis
 }
 
 /// `grad_y, x, grad_weight, parts`.
-pub(super) fn grad_weight(kernel: &Conv2dGradWeight, args: &[Arg]) -> Result<Vec<Dispatch>, Error> {
-    let (shape, parts) = (&kernel.shape, kernel.parts());
+pub(super) fn grad_weight(shape: &ConvShape, parts: Parts, args: &[Arg]) -> Result<Vec<Dispatch>, Error> {
     let n_weights = shape.n_weights();
     let module = modules::GRAD_WEIGHT_GROUPED.module(&[("GRAD_Y", args[0].dtype), ("SOURCE", args[1].dtype)]);
     let label = "kernels.conv2d_grad_weight.grouped";

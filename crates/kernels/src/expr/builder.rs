@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use pulp::Scalar;
 
-use super::op::{Binary, Id, Op};
+use super::binary::Binary;
+use super::op::{Id, Op};
 use super::unary::Unary;
 use super::{Expr, vector};
 use crate::sizes::in_u32;

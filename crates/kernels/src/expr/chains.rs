@@ -3,11 +3,11 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::evaluate::{Operand, Slot};
+use super::binary::Binary;
+use super::instruction::{Action, Instruction, Source, Target};
 use super::loops::*;
-use super::op::Binary;
-use super::tape::{Action, Instruction, Source, Target};
-use super::unary::{Unary, WithFunction};
+use super::operand::{Operand, Slot};
+use super::unary::WithFunction;
 use crate::vectorised::inlined;
 
 /// Vectors of a tile: enough independent results of one operation to hide its latency, and few enough for the registers.
@@ -62,23 +62,6 @@ fn hands_on(instructions: &[Instruction], i: usize) -> bool {
     };
     let in_registers = |i: usize| instructions[i].action.is_in_registers();
     in_registers(i) && in_registers(i + 1) && reads(&instructions[i + 1]) && !is_read_later()
-}
-
-impl Action {
-    pub(super) fn sources(self) -> impl Iterator<Item = Source> {
-        let unused = Source::Constant(0.0);
-        let sources = match self {
-            Self::Copy(a) | Self::Unary(_, a) | Self::GeluSlope(a) => [a, unused, unused, unused],
-            Self::Binary(_, a, b) => [a, b, unused, unused],
-            Self::Choose(_, sources) => sources,
-        };
-        sources.into_iter()
-    }
-
-    /// Whether there is a function over vectors for it.
-    const fn is_in_registers(self) -> bool {
-        !matches!(self, Self::Copy(_) | Self::Unary(Unary::Sin | Unary::Cos, _) | Self::Binary(Binary::Pow, ..))
-    }
 }
 
 /// An argument of a step of a chain.

@@ -1,12 +1,11 @@
 //! Symbolic derivatives, with PyTorch's conventions at ties and kinks.
 
 use super::Expr;
+use super::binary::Binary;
 use super::builder::Builder;
-use super::op::{Binary, Id, Op};
-use super::unary::Unary;
-
-/// The density of the standard normal distribution at 0, `1 / √(2π)`.
-pub(super) const NORMAL_DENSITY_AT_0: f32 = 0.398_942_3;
+use super::op::{Id, Op};
+use super::unary::{Unary, functions};
+use super::vector::NORMAL_DENSITY_AT_0;
 
 impl Expr {
     /// The derivative with respect to input `input`, as an expression of the same inputs.
@@ -76,6 +75,27 @@ impl Expr {
     }
 }
 
+macro_rules! slopes {
+    ($(
+        $(#[$doc:meta])*
+        $vis:vis $name:ident $method:ident, $wgsl:literal, |$simd:ident, $arguments:tt| $value:expr, |$builder:tt, $x:tt, $y:tt| $slope:expr;
+    )*) => {
+        impl Unary {
+            /// The derivative at `x`, given the value `y`; `None` if it is zero everywhere.
+            fn slope(self, builder: &mut Builder, x: Id, y: Id) -> Option<Id> {
+                match self {
+                    $(Self::$name => {
+                        let ($builder, $x, $y) = (builder, x, y);
+                        $slope
+                    })*
+                }
+            }
+        }
+    };
+}
+
+functions!(slopes);
+
 fn times_gradient(builder: &mut Builder, slope: Id, grad: Id) -> Id {
     match builder.op(slope) {
         Op::Constant(_) if builder.as_constant(slope) == Some(0.0) => builder.constant(0.0),
@@ -91,7 +111,7 @@ fn times_gradient(builder: &mut Builder, slope: Id, grad: Id) -> Id {
     }
 }
 
-pub(super) fn times(builder: &mut Builder, a: Id, b: Id) -> Id {
+fn times(builder: &mut Builder, a: Id, b: Id) -> Id {
     builder.binary(Binary::Mul, a, b)
 }
 

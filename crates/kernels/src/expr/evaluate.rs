@@ -7,15 +7,13 @@ use std::ops::Range;
 use pulp::{Arch, Simd, WithSimd};
 
 use super::chains::{Chain, Tiles, in_tiles};
+use super::instruction::{Action, Source, Target};
 use super::loops::{GeluSlope, run_binary, run_choose, run_copy, unary};
-use super::tape::{Action, Source, Tape, Target};
+use super::operand::{BLOCK_LEN, Operand, Slot};
+use super::tape::Tape;
 use super::unary::Unary;
 use super::{Expr, vector};
-use crate::aligned::AlignedFloats;
 
-/// Elements of a block. One chain after another processes it, so it must stay in the L1 cache with all slots; but each chain of a
-/// block waits for memory at its start, so it should not be short either.
-pub(crate) const BLOCK_LEN: usize = 1024;
 /// Elements of a block that is often shorter, and whose memory is cleared in each call.
 pub(crate) const SHORT_BLOCK_LEN: usize = 256;
 
@@ -39,33 +37,6 @@ pub struct Evaluator {
     n_outputs: usize,
 }
 
-/// An input of an evaluation.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Operand<'a> {
-    /// A value for each element.
-    Slice(&'a [f32]),
-    /// The same value for all elements.
-    Splat(f32),
-}
-
-impl Operand<'_> {
-    /// Element `i`.
-    pub(super) fn at(&self, i: usize) -> f32 {
-        match self {
-            Self::Slice(values) => values[i],
-            Self::Splat(value) => *value,
-        }
-    }
-
-    /// The elements of `range`.
-    pub(crate) fn slice(&self, range: Range<usize>) -> Self {
-        match self {
-            Self::Slice(values) => Self::Slice(&values[range]),
-            Self::Splat(value) => Self::Splat(*value),
-        }
-    }
-}
-
 /// Memory for intermediate values.
 #[derive(Debug)]
 pub(crate) struct Scratch {
@@ -73,19 +44,9 @@ pub(crate) struct Scratch {
     slots: Vec<Slot>,
 }
 
-/// An intermediate value of each element of a block.
-#[derive(Debug)]
-pub(super) struct Slot(pub(super) AlignedFloats);
-
 thread_local! {
     /// The slots of [`Evaluator::run_in_place`] between calls, and one for the old values.
     static KEPT_SLOTS: Cell<Vec<Slot>> = const { Cell::new(Vec::new()) };
-}
-
-impl Slot {
-    fn new() -> Self {
-        Self(AlignedFloats::new(BLOCK_LEN))
-    }
 }
 
 impl Evaluator {

@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 
 use pulp::{Simd, WithSimd};
 
-use super::evaluate::Operand;
-use super::op::Binary;
+use super::binary::Binary;
+use super::operand::Operand;
 use super::vector;
 use crate::vectorised::inlined;
 

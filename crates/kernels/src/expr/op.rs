@@ -1,8 +1,28 @@
-//! The operations of an expression.
+//! An expression is a list of operations.
 
-use std::fmt;
+use std::sync::Arc;
 
+use super::binary::Binary;
 use super::unary::Unary;
+
+/// An elementwise expression over inputs and constants.
+///
+/// Cheap to clone. Two are equal if they are the same operations in the same order, with constants compared by their bits.
+///
+/// # Examples
+/// ```
+/// use brisk_kernels::expr::Expr;
+///
+/// let (x, y) = (Expr::input(0), Expr::input(1));
+/// let squared_error = (&x - &y).powi(2);
+/// assert_eq!(squared_error.to_string(), "t0 * t0 where t0 = x0 - x1");
+/// assert_eq!(squared_error.evaluate(&[3.0, 1.0]), 4.0);
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Expr {
+    /// Each operation comes after its arguments; the last one is the result. All are needed, and no two are equal.
+    pub(super) ops: Arc<[Op]>,
+}
 
 /// The index of an operation in the list of an expression.
 pub(crate) type Id = u32;
@@ -18,22 +38,6 @@ pub(crate) enum Op {
     Binary(Binary, Id, Id),
     /// The second where the first is not 0, else the third.
     Select(Id, Id, Id),
-}
-
-/// A function of two arguments. Comparisons give 1 or 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Binary {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Max,
-    Min,
-    Pow,
-    Lt,
-    Le,
-    Eq,
-    Ne,
 }
 
 impl Op {
@@ -72,42 +76,5 @@ impl Op {
 
     pub(crate) const fn is_comparison(self) -> bool {
         matches!(self, Self::Binary(op, ..) if op.is_comparison())
-    }
-}
-
-impl Binary {
-    /// Whether the arguments may be swapped without changing the value.
-    pub(crate) const fn is_commutative(self) -> bool {
-        matches!(self, Self::Add | Self::Mul | Self::Eq | Self::Ne)
-    }
-
-    pub(crate) const fn is_comparison(self) -> bool {
-        matches!(self, Self::Lt | Self::Le | Self::Eq | Self::Ne)
-    }
-
-    /// The operator between its operands, and its precedence; `None` for operations that are written as a call.
-    pub(crate) const fn infix(self) -> Option<(&'static str, u8)> {
-        match self {
-            Self::Lt => Some(("<", 1)),
-            Self::Le => Some(("<=", 1)),
-            Self::Eq => Some(("==", 1)),
-            Self::Ne => Some(("!=", 1)),
-            Self::Add => Some(("+", 2)),
-            Self::Sub => Some(("-", 2)),
-            Self::Mul => Some(("*", 3)),
-            Self::Div => Some(("/", 3)),
-            Self::Max | Self::Min | Self::Pow => None,
-        }
-    }
-}
-
-impl fmt::Display for Binary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match (self.infix(), self) {
-            (Some((sign, _)), _) => sign,
-            (None, Self::Max) => "max",
-            (None, Self::Min) => "min",
-            (None, _) => "pow",
-        })
     }
 }

@@ -3,8 +3,9 @@
 use std::ops;
 
 use super::Expr;
+use super::binary::Binary;
 use super::builder::Builder;
-use super::op::Binary;
+use super::unary::{Unary, functions};
 
 impl From<f32> for Expr {
     fn from(value: f32) -> Self {
@@ -60,6 +61,25 @@ impl ops::Neg for &Expr {
         self.negated()
     }
 }
+
+macro_rules! methods {
+    ($(
+        $(#[$doc:meta])*
+        $vis:vis $name:ident $method:ident, $wgsl:literal, |$simd:ident, $arguments:tt| $value:expr, |$builder:tt, $x:tt, $y:tt| $slope:expr;
+    )*) => {
+        /// Functions of one argument. [The module](super) states their errors.
+        impl Expr {
+            $(
+                $(#[$doc])*
+                $vis fn $method(&self) -> Self {
+                    self.unary(Unary::$name)
+                }
+            )*
+        }
+    };
+}
+
+functions!(methods);
 
 /// Functions. [The module](super) states their errors.
 impl Expr {

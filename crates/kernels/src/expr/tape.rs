@@ -1,44 +1,13 @@
 //! Expressions as lists of instructions over numbered blocks of memory.
 
 use super::Expr;
+use super::binary::Binary;
 use super::builder::{Builder, needed};
 use super::chains::Chain;
-use super::derivative::NORMAL_DENSITY_AT_0;
-use super::op::{Binary, Id, Op};
+use super::instruction::{Action, Instruction, Source, Target};
+use super::op::{Id, Op};
 use super::unary::Unary;
-
-/// An operand of an instruction.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Source {
-    Input(usize),
-    Slot(usize),
-    Constant(f32),
-}
-
-/// The destination of an instruction.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Target {
-    Slot(usize),
-    Output(usize),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Action {
-    Copy(Source),
-    Unary(Unary, Source),
-    /// The derivative of GELU. Created by [`fuse_gelu_slopes`].
-    GeluSlope(Source),
-    /// A function that is not a comparison.
-    Binary(Binary, Source, Source),
-    /// Where the comparison of the first two is true, the third, else the fourth. Created by [`choose`].
-    Choose(Binary, [Source; 4]),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Instruction {
-    pub(super) action: Action,
-    pub(super) target: Target,
-}
+use super::vector::NORMAL_DENSITY_AT_0;
 
 /// Instructions that compute expressions for a block of elements.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,16 +5,95 @@ use std::fmt;
 
 use pulp::{Scalar, Simd};
 
-use super::builder::Builder;
-use super::derivative::{NORMAL_DENSITY_AT_0, times};
-use super::evaluate::Operand;
 use super::loops::{Function, replace_large, unary};
-use super::op::{Binary, Id};
-use super::{Expr, vector};
+use super::operand::Operand;
+use super::vector;
 
-/// The functions. Values are those over a vector `x(0)`; derivatives are expressions of the argument `x` and the value `y`, or
-/// `None` if they are zero everywhere.
+/// The functions, as the rows that `$generate` reads. Values are those over a vector `x(0)`; derivatives are expressions of the
+/// argument `x` and the value `y`, or `None` if they are zero everywhere.
 macro_rules! functions {
+    ($generate:ident) => {
+        $generate! {
+            pub(super) Neg negated, "-{}", |simd, x| simd.neg_f32s(x(0)), |b, _, _| Some(b.constant(-1.0));
+            /// `|x|`.
+            pub Abs abs, "abs({})", |simd, x| simd.abs_f32s(x(0)), |b, x, _| Some(b.unary(Unary::Sign, x));
+            /// 1 above zero, -1 below, 0 for zero and NaN.
+            pub Sign sign, "sign_of({})", |simd, x| vector::sign(simd, x(0)), |_, _, _| None;
+            /// `e^x`.
+            pub Exp exp, "exponential({})", |simd, x| vector::exp(simd, x(0)), |_, _, y| Some(y);
+            /// `e^x - 1`, accurate for small `x` too.
+            pub Expm1 expm1, "expm1({})", |simd, x| vector::expm1(simd, x(0)), |b, x, _| {
+                // Where `y` is close to -1, `y + 1` has few digits.
+                Some(b.unary(Unary::Exp, x))
+            };
+            /// The natural logarithm: -∞ for zero, NaN below.
+            pub Log log, "logarithm({})", |simd, x| vector::log(simd, x(0)), |b, x, _| Some(b.unary(Unary::Recip, x));
+            /// `log(1 + x)`, accurate for small `x` too.
+            pub Log1p log1p, "log1p({})", |simd, x| vector::log1p(simd, x(0)), |b, x, _| {
+                let one = b.constant(1.0);
+                let sum = b.binary(Binary::Add, x, one);
+                Some(b.unary(Unary::Recip, sum))
+            };
+            /// The square root; NaN below zero.
+            pub Sqrt sqrt, "sqrt({})", |simd, x| simd.sqrt_f32s(x(0)), |b, _, y| {
+                let half = b.constant(0.5);
+                Some(b.binary(Binary::Div, half, y))
+            };
+            /// `1 / sqrt(x)`.
+            pub Rsqrt rsqrt, "1.0 / sqrt({})", |simd, x| simd.div_f32s(simd.splat_f32s(1.0), simd.sqrt_f32s(x(0))), |b, _, y| {
+                let (square, scale) = (times(b, y, y), b.constant(-0.5));
+                let cube = times(b, square, y);
+                Some(times(b, scale, cube))
+            };
+            /// `1 / x`.
+            pub Recip recip, "1.0 / {}", |simd, x| simd.div_f32s(simd.splat_f32s(1.0), x(0)), |b, _, y| {
+                let square = times(b, y, y);
+                Some(b.unary(Unary::Neg, square))
+            };
+            /// The hyperbolic tangent.
+            pub Tanh tanh, "hyperbolic_tangent({})", |simd, x| vector::tanh(simd, x(0)), |b, _, y| {
+                let (one, square) = (b.constant(1.0), times(b, y, y));
+                Some(b.binary(Binary::Sub, one, square))
+            };
+            /// `1 / (1 + e^-x)`.
+            pub Sigmoid sigmoid, "sigmoid({})", |simd, x| vector::sigmoid(simd, x(0)), |b, _, y| {
+                let one = b.constant(1.0);
+                let rest = b.binary(Binary::Sub, one, y);
+                Some(times(b, y, rest))
+            };
+            /// The error function.
+            pub Erf erf, "error_function({})", |simd, x| vector::erf(simd, x(0)), |b, x, _| {
+                let (square, scale) = (times(b, x, x), b.constant(std::f32::consts::FRAC_2_SQRT_PI));
+                let exponent = b.unary(Unary::Neg, square);
+                let bell = b.unary(Unary::Exp, exponent);
+                Some(times(b, scale, bell))
+            };
+            /// The distribution function of the standard normal distribution, `(1 + erf(x / √2)) / 2`: within 2⁻²³ of it, so
+            /// without relative accuracy where it is small.
+            pub(super) NormalCdf normal_cdf, "normal_cdf({})", |simd, x| vector::normal_cdf(simd, x(0)), |b, x, _| {
+                let (square, minus_half) = (times(b, x, x), b.constant(-0.5));
+                let exponent = times(b, minus_half, square);
+                let (bell, scale) = (b.unary(Unary::Exp, exponent), b.constant(NORMAL_DENSITY_AT_0));
+                Some(times(b, scale, bell))
+            };
+            /// The sine of radians.
+            pub Sin sin, "sine({})", |simd, x| vector::sin(simd, x(0)), |b, x, _| Some(b.unary(Unary::Cos, x));
+            /// The cosine of radians.
+            pub Cos cos, "cosine({})", |simd, x| vector::cos(simd, x(0)), |b, x, _| {
+                let sin = b.unary(Unary::Sin, x);
+                Some(b.unary(Unary::Neg, sin))
+            };
+            /// The largest integer not above `x`.
+            pub Floor floor, "floor({})", |simd, x| vector::floor(simd, x(0)), |_, _, _| None;
+            /// 1, or 0 if `x` is infinite or NaN.
+            pub IsFinite is_finite, "is_finite({})", |simd, x| vector::is_finite(simd, x(0)), |_, _, _| None;
+        }
+    };
+}
+
+pub(super) use functions;
+
+macro_rules! values {
     ($(
         $(#[$doc:meta])*
         $vis:vis $name:ident $method:ident, $wgsl:literal, |$simd:ident, $arguments:tt| $value:expr, |$builder:tt, $x:tt, $y:tt| $slope:expr;
@@ -23,16 +102,6 @@ macro_rules! functions {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub(crate) enum Unary {
             $($name,)*
-        }
-
-        /// Functions of one argument. [The module](super) states their errors.
-        impl Expr {
-            $(
-                $(#[$doc])*
-                $vis fn $method(&self) -> Self {
-                    self.unary(Unary::$name)
-                }
-            )*
         }
 
         $(
@@ -51,16 +120,6 @@ macro_rules! functions {
             pub(super) const fn wgsl(self) -> &'static str {
                 match self {
                     $(Self::$name => $wgsl,)*
-                }
-            }
-
-            /// The derivative at `x`, given the value `y`; `None` if it is zero everywhere.
-            pub(super) fn slope(self, builder: &mut Builder, x: Id, y: Id) -> Option<Id> {
-                match self {
-                    $(Self::$name => {
-                        let ($builder, $x, $y) = (builder, x, y);
-                        $slope
-                    })*
                 }
             }
 
@@ -83,81 +142,7 @@ macro_rules! functions {
     };
 }
 
-functions! {
-    pub(super) Neg negated, "-{}", |simd, x| simd.neg_f32s(x(0)), |b, _, _| Some(b.constant(-1.0));
-    /// `|x|`.
-    pub Abs abs, "abs({})", |simd, x| simd.abs_f32s(x(0)), |b, x, _| Some(b.unary(Unary::Sign, x));
-    /// 1 above zero, -1 below, 0 for zero and NaN.
-    pub Sign sign, "sign_of({})", |simd, x| vector::sign(simd, x(0)), |_, _, _| None;
-    /// `e^x`.
-    pub Exp exp, "exponential({})", |simd, x| vector::exp(simd, x(0)), |_, _, y| Some(y);
-    /// `e^x - 1`, accurate for small `x` too.
-    pub Expm1 expm1, "expm1({})", |simd, x| vector::expm1(simd, x(0)), |b, x, _| {
-        // Where `y` is close to -1, `y + 1` has few digits.
-        Some(b.unary(Unary::Exp, x))
-    };
-    /// The natural logarithm: -∞ for zero, NaN below.
-    pub Log log, "logarithm({})", |simd, x| vector::log(simd, x(0)), |b, x, _| Some(b.unary(Unary::Recip, x));
-    /// `log(1 + x)`, accurate for small `x` too.
-    pub Log1p log1p, "log1p({})", |simd, x| vector::log1p(simd, x(0)), |b, x, _| {
-        let one = b.constant(1.0);
-        let sum = b.binary(Binary::Add, x, one);
-        Some(b.unary(Unary::Recip, sum))
-    };
-    /// The square root; NaN below zero.
-    pub Sqrt sqrt, "sqrt({})", |simd, x| simd.sqrt_f32s(x(0)), |b, _, y| {
-        let half = b.constant(0.5);
-        Some(b.binary(Binary::Div, half, y))
-    };
-    /// `1 / sqrt(x)`.
-    pub Rsqrt rsqrt, "1.0 / sqrt({})", |simd, x| simd.div_f32s(simd.splat_f32s(1.0), simd.sqrt_f32s(x(0))), |b, _, y| {
-        let (square, scale) = (times(b, y, y), b.constant(-0.5));
-        let cube = times(b, square, y);
-        Some(times(b, scale, cube))
-    };
-    /// `1 / x`.
-    pub Recip recip, "1.0 / {}", |simd, x| simd.div_f32s(simd.splat_f32s(1.0), x(0)), |b, _, y| {
-        let square = times(b, y, y);
-        Some(b.unary(Unary::Neg, square))
-    };
-    /// The hyperbolic tangent.
-    pub Tanh tanh, "hyperbolic_tangent({})", |simd, x| vector::tanh(simd, x(0)), |b, _, y| {
-        let (one, square) = (b.constant(1.0), times(b, y, y));
-        Some(b.binary(Binary::Sub, one, square))
-    };
-    /// `1 / (1 + e^-x)`.
-    pub Sigmoid sigmoid, "sigmoid({})", |simd, x| vector::sigmoid(simd, x(0)), |b, _, y| {
-        let one = b.constant(1.0);
-        let rest = b.binary(Binary::Sub, one, y);
-        Some(times(b, y, rest))
-    };
-    /// The error function.
-    pub Erf erf, "error_function({})", |simd, x| vector::erf(simd, x(0)), |b, x, _| {
-        let (square, scale) = (times(b, x, x), b.constant(std::f32::consts::FRAC_2_SQRT_PI));
-        let exponent = b.unary(Unary::Neg, square);
-        let bell = b.unary(Unary::Exp, exponent);
-        Some(times(b, scale, bell))
-    };
-    /// The distribution function of the standard normal distribution, `(1 + erf(x / √2)) / 2`: within 2⁻²³ of it, so without
-    /// relative accuracy where it is small.
-    pub(super) NormalCdf normal_cdf, "normal_cdf({})", |simd, x| vector::normal_cdf(simd, x(0)), |b, x, _| {
-        let (square, minus_half) = (times(b, x, x), b.constant(-0.5));
-        let exponent = times(b, minus_half, square);
-        let (bell, scale) = (b.unary(Unary::Exp, exponent), b.constant(NORMAL_DENSITY_AT_0));
-        Some(times(b, scale, bell))
-    };
-    /// The sine of radians.
-    pub Sin sin, "sine({})", |simd, x| vector::sin(simd, x(0)), |b, x, _| Some(b.unary(Unary::Cos, x));
-    /// The cosine of radians.
-    pub Cos cos, "cosine({})", |simd, x| vector::cos(simd, x(0)), |b, x, _| {
-        let sin = b.unary(Unary::Sin, x);
-        Some(b.unary(Unary::Neg, sin))
-    };
-    /// The largest integer not above `x`.
-    pub Floor floor, "floor({})", |simd, x| vector::floor(simd, x(0)), |_, _, _| None;
-    /// 1, or 0 if `x` is infinite or NaN.
-    pub IsFinite is_finite, "is_finite({})", |simd, x| vector::is_finite(simd, x(0)), |_, _, _| None;
-}
+functions!(values);
 
 /// Something that is done with a function over vectors, such as to compute all values of a slice.
 pub(super) trait WithFunction {

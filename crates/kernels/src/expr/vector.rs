@@ -5,11 +5,13 @@
 
 use pulp::Simd;
 
-use super::derivative::NORMAL_DENSITY_AT_0;
 use crate::float::rounded;
 
 /// 1.5 · 2²³. Adding it to a small number rounds that number to an integer, which is then in the low bits of the sum.
 const SHIFT: f32 = 12_582_912.0;
+
+/// The density of the standard normal distribution at 0, `1 / √(2π)`.
+pub(super) const NORMAL_DENSITY_AT_0: f32 = 0.398_942_3;
 
 /// `sign` with the magnitude of `magnitude`, which is not negative.
 #[inline(always)]

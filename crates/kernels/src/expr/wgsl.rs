@@ -20,7 +20,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::Expr;
-use super::op::{Binary, Id, Op};
+use super::binary::Binary;
+use super::op::{Id, Op};
 use crate::shader::module::{Part, part};
 use crate::sizes::in_u32;
 

@@ -28,11 +28,6 @@ pub fn broadcast_shapes(shapes: &[&[usize]]) -> Result<Vec<usize>, Error> {
     Ok(broadcast)
 }
 
-/// The number of elements of a shape; saturates at `usize::MAX`.
-pub(crate) fn n_elements(shape: &[usize]) -> usize {
-    if shape.contains(&0) { 0 } else { shape.iter().fold(1, |len: usize, size| len.saturating_mul(*size)) }
-}
-
 /// How the elements of an input are indexed by those of the outputs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Pattern {

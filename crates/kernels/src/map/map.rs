@@ -1,5 +1,5 @@
-use super::layout::{Layout, Pattern, broadcast_shapes, n_elements};
-use super::map_input::MapInput;
+use super::layout::{Layout, Pattern, broadcast_shapes};
+use super::map_input::{MapInput, n_elements};
 use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::{Error, check_supported};

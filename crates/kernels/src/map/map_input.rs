@@ -1,6 +1,5 @@
 use std::ops::Range;
 
-use super::layout::n_elements;
 use crate::dtype::DType;
 use crate::error::{Error, check_supported};
 use crate::random::draws::Draws;
@@ -91,6 +90,11 @@ impl MapInput {
         });
         self.shape.len() == self.strides.len() && (last.is_some_and(|last| last < self.len) || self.shape.contains(&0))
     }
+}
+
+/// The number of elements of a shape; saturates at `usize::MAX`.
+pub(crate) fn n_elements(shape: &[usize]) -> usize {
+    if shape.contains(&0) { 0 } else { shape.iter().fold(1, |len: usize, size| len.saturating_mul(*size)) }
 }
 
 /// The strides of a row-major array.

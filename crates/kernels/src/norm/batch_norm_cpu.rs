@@ -2,7 +2,8 @@ use std::ops::Range;
 
 use crate::cpu::blocks::{Threads, each_chunk};
 use crate::cpu::room::read_in_f32;
-use crate::norm::batch_norm::{BatchNormFrozenStats, BatchNormShape, BatchNormStats};
+use crate::norm::batch_norm::{BatchNormFrozenStats, BatchNormStats};
+use crate::norm::batch_norm_shape::BatchNormShape;
 use crate::storage::element::Element;
 use crate::vectorised::{inlined, vectorised};
 

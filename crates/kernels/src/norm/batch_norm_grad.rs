@@ -4,46 +4,11 @@ use crate::dtype::DType;
 use crate::expr::{Activation, Expr};
 use crate::map::map::{Map, MapOutput};
 use crate::map::map_input::MapInput;
-use crate::norm::batch_norm::BatchNormShape;
+use crate::norm::batch_norm_shape::{BatchNormShape, Half};
 use crate::reduce::map_reduce::MapReduce;
 use crate::reduce::reduce_op::Reducer;
 
-/// One of the two halves of `stats` and `sums`.
-#[derive(Clone, Copy)]
-pub(super) enum Half {
-    /// The means; the sums of gradients.
-    First,
-    /// The inverse standard deviations; the sums of gradients times normalised values.
-    Second,
-}
-
 impl BatchNormShape {
-    /// Groups, rows of a group, channels.
-    fn grouped(&self) -> [usize; 3] {
-        [self.n_groups, self.group_rows(), self.n_channels]
-    }
-
-    /// `x` or an argument of the same shape.
-    pub(super) fn elements(&self) -> MapInput {
-        MapInput::new(&self.grouped(), DType::F32)
-    }
-
-    /// A value for each channel.
-    pub(super) fn channels(&self) -> MapInput {
-        MapInput::new(&[self.n_channels], DType::F32)
-    }
-
-    /// Means or inverse standard deviations of `stats`, `[n_groups, 2, n_channels]`.
-    pub(super) fn statistic(&self, half: Half) -> MapInput {
-        let c = self.n_channels;
-        MapInput {
-            strides: vec![c.saturating_mul(2), c, 1],
-            offset: half as usize * c,
-            len: self.n_stats(),
-            ..MapInput::new(&[self.n_groups, 1, c], DType::F32)
-        }
-    }
-
     /// One of the two sums of [`grad_sums`](Self::grad_sums), `[2, n_groups, n_channels]`.
     fn sum(&self, half: Half) -> MapInput {
         let (g, c) = (self.n_groups, self.n_channels);
@@ -191,9 +156,5 @@ impl BatchNormShape {
     pub fn frozen_grad_x(&self) -> Map {
         let [grad_y, inv_std, weight] = [0, 1, 2].map(Expr::input);
         self.map(vec![self.elements(), self.statistic(Half::Second), self.channels()], grad_y * (inv_std * weight))
-    }
-
-    pub(super) fn map(&self, inputs: Vec<MapInput>, expr: Expr) -> Map {
-        Map { shape: self.grouped().to_vec(), inputs, outputs: vec![MapOutput { expr, dtype: DType::F32 }] }
     }
 }

@@ -55,7 +55,7 @@ impl Cut {
             Self::Single => &Self::SINGLE,
         };
         let fills = |tiles: &Tiles| tiles.n_groups(m, n).saturating_mul(n_slices) >= N_FILLING;
-        tiles.iter().copied().find(|tiles| tiles.fits(adapter) && fills(tiles)).unwrap_or(Tiles::SMALL)
+        tiles.iter().copied().find(|tiles| tiles.fits(&adapter.limits) && fills(tiles)).unwrap_or(Tiles::SMALL)
     }
 }
 

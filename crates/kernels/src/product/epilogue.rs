@@ -1,6 +1,6 @@
 use std::fmt;
 
-use super::epilogue_cpu::Prepared;
+use super::prepared::Prepared;
 use crate::arg::{Arg, Len};
 use crate::dtype::DType;
 use crate::error::{Error, check_supported};

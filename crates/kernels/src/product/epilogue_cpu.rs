@@ -1,13 +1,13 @@
 //! Epilogues of twins. Results are bit-identical to those of [`Map`](crate::Map)s of the same expressions; common activations
 //! have plain loops, without an evaluator for each row.
 
-use std::hash::{Hash, Hasher};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::expr::{BLOCK_LEN, Evaluator, Operand};
 use crate::kernel::twin::TwinArgs;
 use crate::map::form::{Form, Further};
 use crate::product::epilogue::{Epilogue, EpilogueOperand};
+use crate::product::prepared::How;
 use crate::random::draws_cpu::Drawn;
 use crate::sizes::in_u32;
 
@@ -19,51 +19,6 @@ pub(crate) struct Finish {
     how: Arc<How>,
 }
 
-/// The form of an epilogue, which is found when the kernel first runs, since that may take longer than a small product. Epilogues
-/// do not differ by it.
-#[derive(Debug, Clone)]
-pub(super) struct Prepared(OnceLock<Arc<How>>);
-
-impl Prepared {
-    pub(super) const fn new() -> Self {
-        Self(OnceLock::new())
-    }
-}
-
-impl PartialEq for Prepared {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for Prepared {}
-
-impl Hash for Prepared {
-    fn hash<H: Hasher>(&self, _: &mut H) {}
-}
-
-/// How an epilogue is computed.
-#[derive(Debug)]
-enum How {
-    ByForm(Form),
-    ByEvaluator(Evaluator),
-}
-
-impl How {
-    fn of(epilogue: &Epilogue) -> Self {
-        let further = match epilogue.operand() {
-            None => Further::None,
-            Some(EpilogueOperand::Row) => Further::Row,
-            Some(EpilogueOperand::Matrix) => Further::Matrix,
-        };
-        let expr = epilogue.expr();
-        match Form::of(expr, further, epilogue.draws().is_some()) {
-            Some(form) => Self::ByForm(form),
-            None => Self::ByEvaluator(Evaluator::new(std::slice::from_ref(expr))),
-        }
-    }
-}
-
 impl Finish {
     /// Leaves sums unchanged.
     pub(crate) fn none() -> Self {
@@ -73,7 +28,7 @@ impl Finish {
     /// `args` has the state of the run, if the epilogue reads random numbers.
     pub(crate) fn new(epilogue: &Epilogue, args: &TwinArgs<'_>) -> Self {
         let drawn = epilogue.draws().map(|draws| Drawn::new(&draws, args.read("state")));
-        let how = epilogue.prepared.0.get_or_init(|| Arc::new(How::of(epilogue)));
+        let how = epilogue.prepared.0.get_or_init(|| Arc::new(how_of(epilogue)));
         Self { operand: epilogue.operand(), drawn, how: how.clone() }
     }
 
@@ -117,5 +72,19 @@ impl Finish {
             let inputs: Vec<Operand<'_>> = operand.into_iter().chain([Operand::Slice(numbers)]).collect();
             evaluator.run_in_place(&mut y[range], &inputs);
         }
+    }
+}
+
+/// How `epilogue` is computed.
+fn how_of(epilogue: &Epilogue) -> How {
+    let further = match epilogue.operand() {
+        None => Further::None,
+        Some(EpilogueOperand::Row) => Further::Row,
+        Some(EpilogueOperand::Matrix) => Further::Matrix,
+    };
+    let expr = epilogue.expr();
+    match Form::of(expr, further, epilogue.draws().is_some()) {
+        Some(form) => How::ByForm(form),
+        None => How::ByEvaluator(Evaluator::new(std::slice::from_ref(expr))),
     }
 }

@@ -1,7 +1,5 @@
 use super::epilogue_cpu::Finish;
-use super::matmul_batch_cpu;
-use super::matmul_gpu::Product;
-use super::matmul_stored_cpu::Reads;
+use super::{matmul_batch_cpu, matmul_gpu};
 use crate::adapter::adapter::Adapter;
 use crate::adapter::matmul_family::MatmulFamily;
 use crate::arg::{Access, Arg};
@@ -51,6 +49,15 @@ pub struct Matmul {
     pub epilogue: Epilogue,
 }
 
+/// The arguments that are read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reads<'a> {
+    pub(crate) a: Floats<'a>,
+    pub(crate) b: Floats<'a>,
+    /// Bias or output, if the epilogue takes one.
+    pub(crate) fused: Floats<'a>,
+}
+
 impl Matmul {
     /// Whether there are several pairs.
     pub(crate) const fn is_batch(&self) -> bool {
@@ -74,8 +81,7 @@ impl Matmul {
         family: MatmulFamily,
         adapter: &Adapter,
     ) -> Result<Vec<Dispatch>, Error> {
-        let args = self.stored_args(dtypes);
-        Product { kernel: self.name(), matmul: self, args }.dispatches(family, adapter)
+        matmul_gpu::dispatches(self, self.stored_args(dtypes), family, adapter)
     }
 
     /// The scratch arguments, which follow `y`.

@@ -1,8 +1,7 @@
 use super::epilogue_cpu::Finish;
-use super::matmul_stored_cpu::Reads;
 use super::{matmul_cpu, matmul_stored_cpu};
 use crate::cpu::blocks::{Threads, each_chunk};
-use crate::product::matmul::Matmul;
+use crate::product::matmul::{Matmul, Reads};
 use crate::storage::element::Element;
 
 /// All products of a batch: one task for each, which is divided further if it is large, as a single product is.

@@ -11,6 +11,7 @@ use crate::arg::Arg;
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::gemm::transpose::Transpose;
+use crate::kernel::kernel::Kernel;
 use crate::product::cut::product_workgroups;
 use crate::product::matmul::Matmul;
 use crate::reduce::map_reduce_module::sum_of_parts;
@@ -63,18 +64,28 @@ fn part_len(k: usize, n_parts: usize) -> usize {
     k.div_ceil(n_parts).max(1).next_multiple_of(PART_LEN)
 }
 
+/// The dispatches of the form that `family` has on `adapter`, over arguments that are stored as `args` says.
+pub(super) fn dispatches(
+    matmul: &Matmul,
+    args: Vec<Arg>,
+    family: MatmulFamily,
+    adapter: &Adapter,
+) -> Result<Vec<Dispatch>, Error> {
+    Product { kernel: matmul.name(), matmul, args }.dispatches(family, adapter)
+}
+
 /// Products over arguments `a`, `b`, the epilogue's argument, `y`, and `parts` for parts of K.
 #[derive(Debug)]
-pub(crate) struct Product<'a> {
-    pub(crate) kernel: &'static str,
-    pub(crate) matmul: &'a Matmul,
+struct Product<'a> {
+    kernel: &'static str,
+    matmul: &'a Matmul,
     /// The kernel's arguments, as they are stored.
-    pub(crate) args: Vec<Arg>,
+    args: Vec<Arg>,
 }
 
 impl Product<'_> {
-    /// The dispatches of the form that `family` has on `adapter`: the product, or the sums of all parts of K and their sum.
-    pub(crate) fn dispatches(&self, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+    /// The product, or the sums of all parts of K and their sum.
+    fn dispatches(&self, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         family.check(self.kernel, adapter)?;
         let n_parts = self.matmul.n_parts();
         let problem = self.problem(n_parts);

@@ -16,7 +16,7 @@ use crate::gemm::pairs::{Stored, with_panels, with_rows};
 use crate::gemm::split::Paired;
 use crate::gemm::transpose::Transpose;
 use crate::kernel::floats::{Floats, of_any_type};
-use crate::product::matmul::Matmul;
+use crate::product::matmul::{Matmul, Reads};
 use crate::storage::element::Element;
 use crate::vectorised::{inlined, vectorised};
 
@@ -31,15 +31,6 @@ const BLOCK_LEN: usize = 256 * 1024;
 const SUMS_LEN: usize = 8 * 1024;
 /// The maximum number of rows of a panel.
 const MAX_DEPTH: usize = 512;
-
-/// The arguments that are read.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Reads<'a> {
-    pub(crate) a: Floats<'a>,
-    pub(crate) b: Floats<'a>,
-    /// Bias or output, if the epilogue takes one.
-    pub(crate) fused: Floats<'a>,
-}
 
 /// One product, whose result has the rows from `first_row` on.
 pub(crate) fn run<Y: Element>(kernel: &Matmul, reads: Reads<'_>, finish: &Finish, first_row: usize, y: &mut [Y]) {

@@ -3,7 +3,6 @@
 //! A mask of dropout is neither stored nor a kernel of its own, and the backward pass draws it again. The index is that of the
 //! whole batch, so that replicas draw what one device draws.
 
-use crate::random::draws_cpu::hash;
 use crate::random::philox::Philox;
 use crate::shader::module::{Part, part};
 
@@ -46,11 +45,5 @@ impl Draws {
     pub(crate) fn seeds(&self) -> [u32; 2] {
         let [a, b, ..] = Philox::new(self.seed).block([self.part, 0, self.stream, KEYS]);
         [a, b]
-    }
-
-    /// The keys of step `step`.
-    pub(crate) fn keys(&self, step: u32) -> [u32; 2] {
-        let [a, b] = self.seeds();
-        [hash(step, a, b), hash(step, b, a)]
     }
 }

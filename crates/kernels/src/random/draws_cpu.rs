@@ -22,7 +22,8 @@ pub(crate) struct Drawn {
 
 impl Drawn {
     pub(crate) fn new(draws: &Draws, state: &[u32]) -> Self {
-        Self { keys: draws.keys(state[1]), first: draws.first }
+        let ([a, b], step) = (draws.seeds(), state[1]);
+        Self { keys: [hash(step, a, b), hash(step, b, a)], first: draws.first }
     }
 
     /// Number `i`, uniform in `[0, 1)`. It has 24 bits, so that converting it as a signed number is the same.

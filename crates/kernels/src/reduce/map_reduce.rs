@@ -8,9 +8,9 @@ use crate::expr::Expr;
 use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::kernel::{Cost, Kernel, Signature};
 use crate::kernel::twin::TwinArgs;
-use crate::map::layout::{Layout, broadcast_shapes, n_elements};
+use crate::map::layout::{Layout, broadcast_shapes};
 use crate::map::map::{INPUTS, check_floats, check_reads};
-use crate::map::map_input::MapInput;
+use crate::map::map_input::{MapInput, n_elements};
 use crate::reduce::reduce_op::Reducer;
 use crate::shader::dispatch::Dispatch;
 
