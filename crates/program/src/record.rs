@@ -1,5 +1,6 @@
 //! Recording: kernels and host steps over buffers.
 
+pub(crate) mod host_part;
 pub(crate) mod host_step;
 pub(crate) mod host_type;
 pub(crate) mod persistent;

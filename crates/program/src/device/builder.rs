@@ -13,7 +13,7 @@ use crate::device::back_off::{Attempts, with_back_off};
 use crate::device::select::Selection;
 use crate::device_info::{DeviceInfo, DeviceKind};
 use crate::error::Error;
-use crate::gpu::{GpuDevice, Opened, request_device};
+use crate::gpu::device::{GpuDevice, Opened, request_device};
 
 /// Settings of a device before it is opened.
 #[derive(Debug, Clone, Default)]

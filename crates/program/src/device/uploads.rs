@@ -1,4 +1,4 @@
-use crate::device::{Device, check_host_range};
+use crate::device::device::{Device, check_host_range};
 use crate::error::Error;
 use crate::executor::Staging;
 use crate::record::upload::Upload;

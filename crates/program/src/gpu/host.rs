@@ -1,39 +1,13 @@
 //! Replays with host steps between kernels.
 
-use std::ops::Range;
-use std::sync::Arc;
-
 use brisk_kernels::wgpu;
 
 use crate::error::Error;
-use crate::gpu::transfer::{Read, Readable};
-use crate::gpu::{Block, GpuDevice, GpuExecutable, encode_pass};
+use crate::gpu::device::{GpuDevice, encode_pass};
+use crate::gpu::executable::{GpuExecutable, GpuHost, GpuPart, HostArg};
+use crate::gpu::transfer::Read;
 use crate::memory::lock;
-use crate::record::host_step::{HostBuffers, HostPart, RecordedHost, parts_of};
-use crate::record::program::{Program, StepArg};
-
-/// Kernels that are submitted together, and the host step after them.
-#[derive(Debug)]
-pub(crate) struct GpuPart {
-    pub(crate) kernels: Range<usize>,
-    host: Option<GpuHost>,
-}
-
-#[derive(Debug)]
-struct GpuHost {
-    step: RecordedHost,
-    args: Vec<HostArg>,
-    /// Memory for a copy of each argument if the step only reads; else empty.
-    copies: Vec<Readable>,
-}
-
-#[derive(Debug)]
-struct HostArg {
-    block: Arc<Block>,
-    /// Offset in the block.
-    start_bytes: usize,
-    len_bytes: usize,
-}
+use crate::record::host_step::HostBuffers;
 
 /// A step that only reads, whose arguments are being copied.
 struct Late<'a> {
@@ -42,45 +16,7 @@ struct Late<'a> {
     index: wgpu::SubmissionIndex,
 }
 
-impl GpuPart {
-    /// The first `n` kernels, without a host step.
-    pub(crate) fn of_kernels(n: usize) -> Self {
-        Self { kernels: 0..n, host: None }
-    }
-
-    pub(crate) fn has_host(&self) -> bool {
-        self.host.is_some()
-    }
-}
-
-impl GpuHost {
-    /// Encodes copies of the arguments.
-    fn copy_args(&self, encoder: &mut wgpu::CommandEncoder) -> Vec<Read<'_>> {
-        let copies = self.copies.iter().zip(&self.args);
-        copies.map(|(copy, arg)| copy.copy(encoder, &arg.block.buffer, arg.start_bytes)).collect()
-    }
-}
-
 impl GpuDevice {
-    pub(crate) fn parts(&self, program: &Program, blocks: &[Option<(Arc<Block>, usize)>]) -> Result<Vec<GpuPart>, Error> {
-        let part = |HostPart { kernels, host }| {
-            let host = host.map(|step| self.host(step, &program.steps[kernels.end].args, blocks)).transpose()?;
-            Ok(GpuPart { kernels, host })
-        };
-        parts_of(program).into_iter().map(part).collect()
-    }
-
-    fn host(&self, step: RecordedHost, args: &[StepArg], blocks: &[Option<(Arc<Block>, usize)>]) -> Result<GpuHost, Error> {
-        let arg = |arg: &StepArg| {
-            let (block, start_bytes) = blocks[arg.buffer].as_ref().expect("a buffer that a step names has a place");
-            HostArg { block: block.clone(), start_bytes: start_bytes + arg.bytes.start, len_bytes: arg.bytes.len() }
-        };
-        let args: Vec<HostArg> = args.iter().map(arg).collect();
-        let copied = if step.only_reads() { &args[..] } else { &[] };
-        let copies = copied.iter().map(|arg| self.readable(arg.len_bytes)).collect::<Result<_, _>>()?;
-        Ok(GpuHost { step, args, copies })
-    }
-
     pub(crate) fn run_with_host(&self, executable: &GpuExecutable, n: usize) -> Result<(), Error> {
         let _alone = lock(&executable.replaying);
         let mut late: Option<Late<'_>> = None;

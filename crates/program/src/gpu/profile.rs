@@ -7,8 +7,8 @@ use brisk_kernels::{bytemuck, wgpu};
 
 use crate::error::Error;
 use crate::executor::Executor;
-use crate::gpu::host::GpuPart;
-use crate::gpu::{GpuDevice, GpuExecutable};
+use crate::gpu::device::GpuDevice;
+use crate::gpu::executable::{GpuExecutable, GpuPart};
 use crate::memory::lock;
 use crate::profile::{Span, Timer, ns_since};
 
@@ -27,7 +27,7 @@ struct Queries {
 impl GpuDevice {
     pub(crate) fn profile(&self, executable: &GpuExecutable, n: usize) -> Result<(Timer, Vec<Span>), Error> {
         self.check()?;
-        self.expect_run(executable);
+        self.expect_run(&executable.name);
         let has_timestamps = self.device.features().contains(wgpu::Features::TIMESTAMP_QUERY);
         let kernels = &executable.kernels[..];
         if executable.parts.is_empty() && has_timestamps && !kernels.is_empty() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use brisk_kernels::wgpu;
 
 use crate::error::Error;
-use crate::gpu::{Block, GpuDevice, STAGING, words};
+use crate::gpu::device::{Block, GpuDevice, STAGING, words};
 use crate::memory::lock;
 
 /// Values are copied in pieces of this size, so that staging memory stays bounded.

@@ -7,7 +7,7 @@ use brisk_kernels::wgpu;
 
 use crate::error::Error;
 use crate::executor::{Executor, Staging};
-use crate::gpu::{Block, GpuDevice, words};
+use crate::gpu::device::{Block, GpuDevice, words};
 use crate::record::upload::Upload;
 
 const WORD_BYTES: usize = wgpu::COPY_BUFFER_ALIGNMENT as usize;
