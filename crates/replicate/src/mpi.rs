@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use mpi_sys as ffi;
 use opening::Opening;
-use pairs::WHOLE_BYTES;
 
 use crate::call::{Call, How};
 use crate::collective::{Collective, DynSlice, DynSliceMut, check_reduce, check_same, check_shards, typed, typed_mut};
@@ -160,6 +159,9 @@ static STARTED: AtomicBool = AtomicBool::new(false);
 
 /// Bytes sent in one call: larger ones were slower, over shared memory and over TCP.
 const PIECE_BYTES: usize = 1 << 20;
+
+/// Up to this many bytes, each rank reduces all values: half as many messages as if it reduces its part of them.
+const WHOLE_BYTES: usize = 16 << 10;
 
 impl Mpi {
     /// The exit status of a job in which a rank failed: restarting from the last checkpoint may help.

@@ -2,14 +2,11 @@
 
 use std::ops::Range;
 
-use super::{Mpi, PIECE_BYTES, room};
+use super::{Mpi, PIECE_BYTES, WHOLE_BYTES, room};
 use crate::element::Element;
 use crate::error::Error;
 use crate::reduce_op::ReduceOp;
 use crate::tree::{means_of_sums, reduce_in_place};
-
-/// Up to this many bytes, each rank reduces all values: half as many messages as if it reduces its part of them.
-pub(super) const WHOLE_BYTES: usize = 16 << 10;
 
 /// Halves are cut at multiples of this many elements, a cache line.
 const LINE: usize = 16;
