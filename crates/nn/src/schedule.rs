@@ -1,6 +1,7 @@
 //! Learning rates as a function of the step.
 
 mod check;
+mod defaults;
 mod rate;
 mod rate_fn;
 mod settings;
@@ -10,7 +11,8 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use settings::{all_steps, one, points};
+use defaults::{all_steps, one};
+use steps::points;
 
 pub use rate_fn::RateFn;
 pub use steps::Steps;
@@ -58,13 +60,13 @@ pub enum Schedule {
         /// The highest rate, reached at step `pct_start * total_steps - 1`.
         max_lr: f64,
         /// The fraction of the steps in which the rate increases, between 0 and 1.
-        #[serde(default = "settings::pct_start")]
+        #[serde(default = "defaults::pct_start")]
         pct_start: f64,
         /// The first rate is `max_lr / div_factor`.
-        #[serde(default = "settings::div_factor")]
+        #[serde(default = "defaults::div_factor")]
         div_factor: f64,
         /// The last rate is the first one divided by this.
-        #[serde(default = "settings::final_div_factor")]
+        #[serde(default = "defaults::final_div_factor")]
         final_div_factor: f64,
         /// The length of the cycle. After it, the rate stays at its last value, where PyTorch raises an error.
         #[serde(default = "all_steps")]
@@ -104,7 +106,7 @@ pub enum Schedule {
         /// The number of steps with the same rate.
         step_size: Steps,
         /// The factor.
-        #[serde(default = "settings::gamma")]
+        #[serde(default = "defaults::gamma")]
         gamma: f64,
     },
     /// Multiplied by `gamma` at each of the milestones. PyTorch's `MultiStepLR`.
@@ -114,7 +116,7 @@ pub enum Schedule {
         /// The steps at which the rate changes, in increasing order.
         milestones: Vec<Steps>,
         /// The factor.
-        #[serde(default = "settings::gamma")]
+        #[serde(default = "defaults::gamma")]
         gamma: f64,
     },
     /// Along straight lines between points; constant before the first and after the last.
@@ -132,7 +134,7 @@ pub enum Schedule {
         #[serde(default = "all_steps")]
         total_iters: Steps,
         /// The exponent.
-        #[serde(default = "settings::power")]
+        #[serde(default = "defaults::power")]
         power: f64,
     },
     /// `lr * gamma^step`. PyTorch's `ExponentialLR`.
@@ -177,9 +179,9 @@ impl Schedule {
     pub fn one_cycle(max_lr: f64) -> Self {
         Self::OneCycle {
             max_lr,
-            pct_start: settings::pct_start(),
-            div_factor: settings::div_factor(),
-            final_div_factor: settings::final_div_factor(),
+            pct_start: defaults::pct_start(),
+            div_factor: defaults::div_factor(),
+            final_div_factor: defaults::final_div_factor(),
             total_steps: Steps::ALL,
         }
     }
@@ -233,7 +235,7 @@ impl Schedule {
 
     /// From `lr` to 0 along a straight line over the whole run: a [`Schedule::Polynomial`] of power 1.
     pub fn linear(lr: f64) -> Self {
-        Self::polynomial(lr, settings::power())
+        Self::polynomial(lr, defaults::power())
     }
 
     /// A [`Schedule::Exponential`]: multiplied by `gamma` after every step.

@@ -1,4 +1,4 @@
-//! Schedules as values of files: what may be left out, and warm-ups beside the schedule that they precede.
+//! Schedules as values of files, with warm-ups beside the schedule that they precede.
 
 use std::fmt;
 
@@ -83,39 +83,4 @@ impl<'de> Visitor<'de> for RateOrTable {
             Some(steps) => then.warmup(steps),
         })
     }
-}
-
-/// Points, of which a step 1 is the end of the run, the fraction 1: a point at the second step is hardly ever intended.
-pub(super) fn points<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(Steps, f64)>, D::Error> {
-    let points = Vec::<(Steps, f64)>::deserialize(deserializer)?;
-    let is_end = |steps: &Steps| *steps == Steps::Count(1);
-    Ok(points.into_iter().map(|(steps, lr)| (if is_end(&steps) { Steps::ALL } else { steps }, lr)).collect())
-}
-
-pub(super) fn all_steps() -> Steps {
-    Steps::ALL
-}
-
-pub(super) fn one() -> usize {
-    1
-}
-
-pub(super) fn pct_start() -> f64 {
-    0.3
-}
-
-pub(super) fn div_factor() -> f64 {
-    25.0
-}
-
-pub(super) fn final_div_factor() -> f64 {
-    1e4
-}
-
-pub(super) fn gamma() -> f64 {
-    0.1
-}
-
-pub(super) fn power() -> f64 {
-    1.0
 }

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// A length in steps: a number of steps, or a fraction of the steps of a run.
 ///
@@ -47,4 +47,11 @@ impl fmt::Display for Steps {
             Self::Share(share) => write!(f, "{} %", (share * 1e8).round() / 1e6),
         }
     }
+}
+
+/// Points, of which a step 1 is the end of the run, the fraction 1: a point at the second step is hardly ever intended.
+pub(super) fn points<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(Steps, f64)>, D::Error> {
+    let points = Vec::<(Steps, f64)>::deserialize(deserializer)?;
+    let is_end = |steps: &Steps| *steps == Steps::Count(1);
+    Ok(points.into_iter().map(|(steps, lr)| (if is_end(&steps) { Steps::ALL } else { steps }, lr)).collect())
 }
