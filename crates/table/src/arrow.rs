@@ -5,6 +5,7 @@ mod ipc;
 mod options;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod plan;
 mod values;
 
 pub use options::ArrowOptions;

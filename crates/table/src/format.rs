@@ -32,6 +32,7 @@
 //! Headers are not trusted: see [`Layout::parse`].
 
 mod encode;
+mod json_entry;
 mod layout;
 mod metadata;
 mod recorded_settings;

@@ -9,7 +9,7 @@ use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_schema::ArrowError;
 
 use super::ArrowOptions;
-use super::import::{Plan, ReadRows, report, sound};
+use super::plan::{Plan, ReadRows, report, sound};
 use crate::destination::Progress;
 use crate::error::Error;
 use crate::import::{Counted, Dest, ImportReport, Input, NobodyWaits, Origin};

@@ -1,12 +1,4 @@
-use std::path::Path;
-
-use crate::destination::Progress;
-use crate::error::Error;
-use crate::import::{ColumnOptions, Dest, ImportReport, Origin, ReadSource};
-#[cfg(not(feature = "parquet"))]
-use crate::import_format::Format;
-use crate::parts::first_bytes;
-use crate::source_identity::SourceIdentity;
+use crate::import::ColumnOptions;
 
 /// How to read a Parquet file, an Arrow IPC file (also called Feather, version 2) or an Arrow IPC stream; a stream may be
 /// compressed as a whole.
@@ -19,9 +11,9 @@ use crate::source_identity::SourceIdentity;
 /// MiB per core, however large the row groups are.
 ///
 /// # Errors
-/// [`Error::Source`] for columns of other types, with their names and types; for values that are not valid in their column, with
-/// row and column; for damaged files. [`Error::Io`],
-/// [`Error::Write`]. On `Err`, `dest` is unchanged.
+/// [`Error::Source`](crate::Error::Source) for columns of other types, with their names and types; for values that are not valid
+/// in their column, with row and column; for damaged files. [`Error::Io`](crate::Error::Io),
+/// [`Error::Write`](crate::Error::Write). On `Err`, `dest` is unchanged.
 /// # Examples
 /// ```no_run
 /// use brisk_table::{ArrowOptions, Categorical, ColumnOptions, LabelKind, import};
@@ -42,32 +34,4 @@ pub struct ArrowOptions {
     pub columns: ColumnOptions,
     /// The number of threads that convert, or 0 for one per core. The table does not depend on it.
     pub n_threads: usize,
-}
-
-impl ReadSource for ArrowOptions {
-    fn origin(&self, path: &Path) -> Result<Origin, Error> {
-        Origin::new(SourceIdentity::of(path)?, &Self { n_threads: 0, ..self.clone() }, self.like())
-    }
-
-    fn read(&self, path: &Path, dest: &Dest<'_>, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
-        // Before the source is opened: if it is replaced meanwhile, the table is not taken for one of the new source.
-        let origin = self.origin(path)?;
-        if !is_parquet(path)? {
-            return super::ipc::read(path, dest, self, origin, progress);
-        }
-        #[cfg(feature = "parquet")]
-        return super::parquet::read(path, dest, self, origin, progress);
-        #[cfg(not(feature = "parquet"))]
-        Err(Format::Parquet.not_enabled(path))
-    }
-
-    fn like(&self) -> Option<&Path> {
-        self.columns.like.as_deref()
-    }
-}
-
-/// Whether a file is Parquet, or should be by its name.
-fn is_parquet(path: &Path) -> Result<bool, Error> {
-    let (magic, _) = first_bytes(path, 4)?;
-    Ok(magic == *b"PAR1" || path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("parquet")))
 }

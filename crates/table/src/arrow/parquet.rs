@@ -6,7 +6,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 
 use super::ArrowOptions;
-use super::import::{Plan, ReadRows, report, sound};
+use super::plan::{Plan, ReadRows, report, sound};
 use crate::destination::Progress;
 use crate::error::Error;
 use crate::import::{Dest, ImportReport, NobodyWaits, Origin};

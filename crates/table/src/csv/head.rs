@@ -8,12 +8,20 @@ use memchr::{memchr, memchr_iter};
 use super::chunks::{MAX_ROW_BYTES, too_long};
 use super::decimal::{Marks, number, number64};
 use super::quotes::cells;
-use super::rows::{SHIFTED, SKIPPED, TEXT};
 use super::text::Position;
 use super::{CsvOptions, Delimiter, Header};
 use crate::error::SourceError;
 use crate::import::{Categorical, ImportWarning, Like, Roles, has_leading_zero, is_missing};
 use crate::remedy::Remedy;
+
+/// The slot of the first column that is read as text: categories, followed by the label if it is a class.
+pub(super) const TEXT: usize = usize::MAX / 2;
+
+/// Added to the slot of a number from which an offset is subtracted.
+pub(super) const SHIFTED: usize = usize::MAX / 4;
+
+/// The slot of a dropped column.
+pub(super) const SKIPPED: usize = usize::MAX;
 
 /// How to read a file, with all options resolved.
 #[derive(Debug)]

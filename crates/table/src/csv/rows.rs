@@ -3,7 +3,7 @@
 use super::CsvOptions;
 use super::chunks::Chunk;
 use super::decimal::{LOOK_AHEAD, Marks, Place, exact_number, long_cell, number, simple_cell, whole_number};
-use super::head::{Head, shown};
+use super::head::{Head, SHIFTED, SKIPPED, TEXT, shown};
 use super::quotes::{cell_content, cell_end, row_end};
 use super::text::{Parsed, Position, n_lines};
 use crate::import::{
@@ -11,15 +11,6 @@ use crate::import::{
     minus_offset,
 };
 use crate::remedy::Expected;
-
-/// The slot of the first column that is read as text: categories, followed by the label if it is a class.
-pub(super) const TEXT: usize = usize::MAX / 2;
-
-/// Added to the slot of a number from which an offset is subtracted.
-pub(super) const SHIFTED: usize = usize::MAX / 4;
-
-/// The slot of a dropped column.
-pub(super) const SKIPPED: usize = usize::MAX;
 
 /// Why a row is bad.
 #[derive(Debug)]

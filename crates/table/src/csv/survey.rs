@@ -4,6 +4,7 @@ mod column;
 mod dates;
 mod found;
 mod marked;
+mod odd_cell;
 mod sketch;
 mod thousands;
 mod units;
@@ -20,8 +21,9 @@ use super::{CsvOptions, Decimal};
 use crate::error::{Error, SourceError};
 use crate::import::{ColumnOptions, ColumnRef, LabelKind};
 
-pub use column::{ColumnKind, ColumnSurvey, OddCell};
+pub use column::{ColumnKind, ColumnSurvey};
 pub use found::FoundNumbers;
+pub use odd_cell::OddCell;
 
 /// What each column of a text file contains: [`survey_csv`](crate::survey_csv).
 #[derive(Clone, Debug)]

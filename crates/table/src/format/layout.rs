@@ -3,7 +3,7 @@ use std::ops::Range;
 use serde_core::de::Error as _;
 use serde_json::Value;
 
-use super::metadata::strings_of;
+use super::json_entry::strings_of;
 use super::unique_json::Unique;
 use super::{MAX_HEADER_BYTES, MAX_RANK, PREFIX_BYTES};
 use crate::dtype::DType;

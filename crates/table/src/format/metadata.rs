@@ -1,5 +1,6 @@
 use serde_json::{Value, json};
 
+use super::json_entry::{parse_json, strings, wrong};
 use super::recorded_settings::{RecordedSettings, SETTINGS};
 use crate::dictionary::Dictionary;
 use crate::error::FormatError;
@@ -187,23 +188,4 @@ fn parse_source(text: &str) -> Result<SourceIdentity, FormatError> {
     let number = |name: &str| value[name].as_u64().ok_or_else(|| wrong(KEY, format!("`{name}` is not a count")));
     let file_name = value["file_name"].as_str().ok_or_else(|| wrong(KEY, "`file_name` is not a string".to_owned()))?;
     Ok(SourceIdentity { file_name: file_name.to_owned(), n_bytes: number("n_bytes")?, modified_ns: number("modified_ns")? })
-}
-
-/// The entries of an object of strings.
-pub(super) fn strings_of(object: Value) -> Option<Vec<(String, String)>> {
-    let Value::Object(object) = object else { return None };
-    let entry = |(key, value)| if let Value::String(value) = value { Some((key, value)) } else { None };
-    object.into_iter().map(entry).collect()
-}
-
-pub(super) fn strings(value: &Value) -> Option<Vec<String>> {
-    value.as_array()?.iter().map(|text| text.as_str().map(str::to_owned)).collect()
-}
-
-pub(super) fn parse_json(key: &'static str, text: &str) -> Result<Value, FormatError> {
-    serde_json::from_str(text).map_err(|error| wrong(key, format!("is not JSON: {error}")))
-}
-
-pub(super) fn wrong(key: &'static str, problem: String) -> FormatError {
-    FormatError::Metadata { key, problem }
 }

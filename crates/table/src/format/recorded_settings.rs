@@ -1,6 +1,6 @@
 use serde_json::{Map, Value, json};
 
-use super::metadata::{parse_json, strings, wrong};
+use super::json_entry::{parse_json, strings, wrong};
 use crate::error::FormatError;
 
 pub(super) const SETTINGS: &str = "settings";

@@ -1,6 +1,6 @@
 //! The orientation of a photo: how it must be turned to be seen upright.
 
-use super::decode::{Pixels, Shape};
+use super::pixels::{Pixels, Shape};
 
 /// A value of the EXIF tag `Orientation`, from 1 to 8: where the first row and the first column of the stored pixels are in the
 /// picture.

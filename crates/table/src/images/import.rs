@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::ImagesOptions;
-use super::decode::{Decoded, MAX_SIDE, NoImage, Pixels, Shape, decode};
+use super::decode::{Decoded, decode};
 use super::folder::{Listing, UNPACK, read_file};
+use super::opened::{MAX_SIDE, NoImage};
 use super::options::{Channels, Orientation};
+use super::pixels::{Pixels, Shape};
 use crate::destination::Progress;
 use crate::dtype::DType;
 use crate::error::{Error, SourceError};

@@ -6,8 +6,8 @@ use zune_jpeg::zune_core::bytestream::ZCursor;
 use zune_jpeg::zune_core::colorspace::ColorSpace;
 use zune_jpeg::zune_core::options::DecoderOptions;
 
-use super::decode::{NoImage, Opened, check_sides};
 use super::exif::Stored;
+use super::opened::{NoImage, Opened, check_sides};
 use super::samples::Samples;
 
 /// Reads the headers of a JPEG file.

@@ -4,8 +4,8 @@ use std::io::Cursor;
 
 use png::{BitDepth, Decoder, DecodingError, Transformations};
 
-use super::decode::{NoImage, Opened, check_sides};
 use super::exif::Stored;
+use super::opened::{NoImage, Opened, check_sides};
 use super::samples::Samples;
 
 /// Reads the headers of a PNG file.

@@ -1,6 +1,6 @@
 //! Resizing with a triangle filter.
 
-use super::decode::Shape;
+use super::pixels::Shape;
 
 /// Scales an image so that it covers `height` × `width` pixels, and crops the longer side around the centre.
 ///

@@ -15,12 +15,13 @@ use std::time::{Duration, Instant, SystemTime};
 use brisk_atomic_file::{Leftover, create_claimed, printable};
 use zlib_rs::adler32::adler32;
 
+use super::options::CacheFolder;
 use super::retry::Wait;
 use crate::checksum::checksum;
 use crate::error::Error;
 use crate::lock::lock;
 
-pub(super) const VERSION: &str = "2";
+const VERSION: &str = CacheFolder::VERSION;
 /// The file that marks a folder as a cache; it contains the version.
 const MARKER: &str = "brisk-table-cache";
 const SIZE: &str = "size";

@@ -2,8 +2,6 @@ use std::env;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::cache::VERSION;
-
 /// How tables at URLs are read and written.
 ///
 /// # Examples
@@ -96,12 +94,15 @@ pub enum CacheFolder {
 }
 
 impl CacheFolder {
+    /// The version of the blocks in it.
+    pub(super) const VERSION: &str = "2";
+
     /// The folder for caches of this user.
     pub(super) fn of_user() -> Option<PathBuf> {
         let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let base = absolute("XDG_CACHE_HOME")
             .or_else(|| absolute("HOME").map(|home| home.join(".cache")))
             .or_else(|| absolute("LOCALAPPDATA"))?;
-        Some(base.join("brisk-table").join(format!("cache-{VERSION}")))
+        Some(base.join("brisk-table").join(format!("cache-{}", Self::VERSION)))
     }
 }

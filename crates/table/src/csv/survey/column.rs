@@ -1,5 +1,6 @@
 use super::dates::Dates;
 use super::marked::is_marked_number;
+use super::odd_cell::{MAX_ODD, OddCell, note, note_later};
 use super::sketch::Distinct;
 use super::thousands::Thousands;
 use super::units::Units;
@@ -7,9 +8,6 @@ use crate::csv::{Decimal, number64};
 use crate::date_format::DateFormat;
 use crate::import::is_missing;
 use crate::statistics::ColumnStatistics;
-
-/// How many cells that differ from the others, or that were looked for, are kept.
-const MAX_ODD: usize = 3;
 
 /// A text column is nearly all numbers, or nearly all dates, if they are at least this many times as many as the other cells.
 const NEARLY_ALL: u64 = 4;
@@ -82,15 +80,6 @@ struct MissingWord {
     number: Option<f64>,
     /// Whether a cell has it.
     is_found: bool,
-}
-
-/// One of the cells of a column, such as one that differs from the others.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OddCell {
-    /// Its line, counted from 1; or its row in a source that is not text.
-    pub line: u64,
-    /// Its text, shortened if long.
-    pub text: String,
 }
 
 /// The kind of a column.
@@ -320,19 +309,6 @@ impl ColumnSurvey {
     pub fn n_distinct(&self) -> u64 {
         self.numbers.count() + self.texts.count() + u64::from(self.n_none > 0)
     }
-}
-
-/// Adds a cell, unless there are enough.
-pub(super) fn note(cells: &mut Vec<OddCell>, cell: &[u8], line: impl Fn() -> u64) {
-    if cells.len() < MAX_ODD {
-        cells.push(OddCell { line: line(), text: crate::csv::shown(cell) });
-    }
-}
-
-/// Adds cells of later rows, whose lines are counted from `line`.
-pub(super) fn note_later(cells: &mut Vec<OddCell>, later: &[OddCell], line: u64) {
-    let room = MAX_ODD - cells.len();
-    cells.extend(later.iter().take(room).map(|cell| OddCell { line: line + cell.line, ..cell.clone() }));
 }
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
-use super::OddCell;
-use super::column::{note, note_later};
+use super::odd_cell::{OddCell, note, note_later};
 use crate::date_format::DateFormat;
 use crate::iso_time::looks_like_date;
 

@@ -1,5 +1,4 @@
-use super::OddCell;
-use super::column::{note, note_later};
+use super::odd_cell::{OddCell, note, note_later};
 
 /// Numbers of a column that were looked for: [`find_numbers`](crate::find_numbers).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
