@@ -9,7 +9,7 @@ mod foreign;
 mod format;
 pub(crate) mod head;
 pub(crate) mod index;
-mod kind;
+pub(crate) mod kind;
 mod layout;
 mod shared_slice;
 pub(crate) mod source;
@@ -462,15 +462,6 @@ impl Checkpoint {
     }
 }
 
-/// The error for a file that is not a model's.
-pub(crate) fn not_a_model(path: PathBuf, found: &str) -> Error {
-    let expected = "the safetensors file of a model, as `Model::save` and runs write".into();
-    Error::WrongFile { path, found: found.to_owned(), expected }
-}
-
-/// Bytes of the header's length, with which a file begins.
-const LENGTH_BYTES: usize = 8;
-
 /// Whether a string is reserved for the file format.
 fn is_reserved(key: &str) -> bool {
     key.starts_with("brisk.")
@@ -508,11 +499,4 @@ impl Write for Fnv {
 /// The number of values; `usize::MAX`, which no `Vec` has, if the product overflows.
 fn n_values(shape: &[usize]) -> usize {
     if shape.contains(&0) { 0 } else { shape.iter().fold(1, |product: usize, &n| product.saturating_mul(n)) }
-}
-
-/// The values of bytes that need not be aligned.
-fn copied<T: bytemuck::Pod>(bytes: &[u8]) -> Vec<T> {
-    let mut values = vec![T::zeroed(); bytes.len() / size_of::<T>()];
-    bytemuck::cast_slice_mut(&mut values).copy_from_slice(bytes);
-    values
 }

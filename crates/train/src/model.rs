@@ -13,7 +13,8 @@ use brisk_nn::tensor::program::Device;
 use brisk_nn::{Activation, Buffer, Module, Parameters, ParametersBuilder};
 use serde_json::Value;
 
-use crate::checkpoint::{Checkpoint, not_a_model};
+use crate::checkpoint::Checkpoint;
+use crate::checkpoint::kind::not_a_model;
 use crate::data_parallel::DataParallel;
 use crate::error::Error;
 use crate::feed::{Feed, FeedConfig};

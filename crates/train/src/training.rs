@@ -14,10 +14,15 @@ mod joint_copies;
 mod losses;
 mod no_effect;
 mod notified;
+mod outputs;
 mod resume;
+mod run_copies;
 mod snapshot;
+mod snapshot_memory;
 mod state;
 mod steps;
+#[expect(clippy::module_inception, reason = "the type that the folder is about")]
+mod training;
 mod validation;
 
 use std::cell::RefCell;
@@ -25,73 +30,32 @@ use std::rc::Rc;
 
 use average::Average;
 use brisk_loader::Order;
-use brisk_nn::tensor::Graph;
+use brisk_nn::Augment;
 use brisk_nn::tensor::program::Device;
-use brisk_nn::{Augment, Optimizer, Parameters};
-use checkpoint_writer::CheckpointWriter;
 use computation::Computation;
-use copied::RunCopies;
 use feeds::Feeds;
 use resume::compared;
-use snapshot::SnapshotMemory;
 use twox_hash::XxHash3_64;
 use validation::Validation;
 
-use crate::data_parallel::{DataParallel, StateMemory};
+use crate::data_parallel::DataParallel;
 use crate::error::Error;
-use crate::feed::{Feed, FeedChoice, FeedConfig, RowWeights};
-use crate::flat::Flat;
+use crate::feed::{FeedChoice, FeedConfig, RowWeights};
 use crate::memory_check::check_memory;
-use crate::row_digest::RowDigest;
 use crate::rows::inspect::{check_category_count, check_columns, check_label_count, column_count, layout_of};
 use crate::rows::{FeedRows, RowLayout, RowNames};
-use crate::scorer::{EVALUATION_ROWS, RecordedScorer, Scorer};
+use crate::scorer::{EVALUATION_ROWS, RecordedScorer};
 use crate::settings::{by_name, json};
 use crate::standardisation::Standardisation;
-use crate::step::{CompiledStep, RecordedStep, Trained};
+use crate::step::{RecordedStep, Trained};
 use crate::survey::Wanted;
 use crate::task::{Task, first_wrong_label, label_error};
 use crate::trainable::Trainable;
 use crate::trainer_config::{Limit, TrainerConfig};
 use crate::warning::Warning;
 
-pub use fit::Outputs;
-
-/// A training run that has been prepared: rows on the device or ready to be streamed, step and evaluation recorded and compiled,
-/// memory planned. [`Trainer::prepare`](crate::Trainer::prepare) makes one.
-///
-/// The whole step (batch, forward, loss, backward, optimizer) is one recorded program; an epoch is a number of replays of it, and
-/// nothing is read back before the epoch ends.
-#[derive(Debug)]
-pub struct Training<'a> {
-    config: TrainerConfig,
-    /// The settings that checkpoints record, as JSON.
-    settings: serde_json::Value,
-    device: Device,
-    params: &'a Parameters,
-    optimizer: &'a dyn Optimizer,
-    average: Average,
-    /// The model that is validated and kept: the parameters, or their [average](Self::average).
-    evaluated: Parameters,
-    scale: Standardisation,
-    train: Feed<'a>,
-    validation: Validation,
-    step: CompiledStep,
-    scorer: Scorer<'a>,
-    n_batches: usize,
-    /// Batches between two validations within an epoch, if there are any.
-    check_interval: Option<usize>,
-    /// The replicas that share the rows of each batch.
-    replicas: &'a DataParallel,
-    digests: [RowDigest; 2],
-    /// Of the training rows.
-    pub(crate) names: RowNames,
-    computation: Vec<Computation>,
-    pub(crate) warnings: Vec<Warning>,
-    writer: RefCell<CheckpointWriter>,
-    copies: RefCell<Option<RunCopies>>,
-    memory: RefCell<SnapshotMemory>,
-}
+pub use outputs::Outputs;
+pub use training::Training;
 
 /// The set-up of a run, apart from the rows.
 #[derive(Debug)]
@@ -273,54 +237,5 @@ impl<'a> Training<'a> {
         training.warnings.extend(training.without_effect());
         training.start_over()?;
         Ok(training)
-    }
-
-    fn flat(&self) -> Flat<'_> {
-        Flat { params: self.params, replicas: self.replicas }
-    }
-
-    /// The recorded step and evaluation, for [`Graph::planned_peak_bytes`].
-    pub fn graphs(&self) -> [&Graph; 2] {
-        [&self.step.graph, self.scorer.graph()]
-    }
-
-    /// Settings that are allowed but hardly ever intended. The caller shows them; this crate does not print them.
-    pub fn warnings(&self) -> &[Warning] {
-        &self.warnings
-    }
-
-    /// Digests of the training rows and of the validation rows.
-    pub fn row_digests(&self) -> [RowDigest; 2] {
-        self.digests
-    }
-
-    /// The memory that the model takes on this device, as planned: all of its state, or this replica's part. Rows, and
-    /// accumulated gradients, are not included.
-    ///
-    /// # Errors
-    /// [`Error::Tensor`].
-    pub fn memory(&self) -> Result<StateMemory, Error> {
-        let memory = StateMemory::of(self.params, self.optimizer, &self.graphs())?;
-        Ok(StateMemory { averages: self.average.len_bytes(), ..memory })
-    }
-
-    /// How columns are standardised: by mean and deviation of the training rows.
-    pub fn scale(&self) -> &Standardisation {
-        &self.scale
-    }
-
-    /// The training rows of an epoch: all of them, unless batches are left out.
-    pub(crate) fn epoch_rows(&self) -> usize {
-        self.train.n_rows().min(self.n_batches * self.config.batch_rows)
-    }
-
-    /// The training rows, and how they reach the device.
-    pub fn train_rows(&self) -> &Feed<'a> {
-        &self.train
-    }
-
-    /// The validation rows, and how they reach the device.
-    pub fn valid_rows(&self) -> &Feed<'a> {
-        self.scorer.feed()
     }
 }

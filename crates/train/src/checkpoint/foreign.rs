@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 use safetensors::tensor::Dtype;
 
-use super::{TensorData, copied};
+use super::tensor_data::{TensorData, copied};
 
 /// The values as checkpoints hold them: numbers of any precision as f32, whole numbers of any size as i64. `None` for types
 /// without an equivalent, and for values that would become infinite or wrap around.

@@ -7,8 +7,8 @@ use std::path::Path;
 use safetensors::tensor::{Metadata, TensorInfo};
 
 use super::checksum::Content;
-use super::kind::MAX_HEADER_BYTES;
-use super::{LENGTH_BYTES, format, kind, not_a_model};
+use super::kind::{LENGTH_BYTES, MAX_HEADER_BYTES, not_a_model};
+use super::{format, kind};
 use crate::error::Error;
 
 /// The bytes before the values of tensors, parsed.

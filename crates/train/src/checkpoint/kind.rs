@@ -1,11 +1,22 @@
 //! What kind of file it is if it is not a checkpoint, or how much of a checkpoint it has.
 
+use std::path::PathBuf;
+
 use serde_json::Value;
 
-use super::LENGTH_BYTES;
+use crate::error::Error;
+
+/// Bytes of the header's length, with which a file begins.
+pub(super) const LENGTH_BYTES: usize = 8;
 
 /// The longest header that safetensors allows.
 pub(super) const MAX_HEADER_BYTES: u64 = 100_000_000;
+
+/// The error for a file that is not a model's.
+pub(crate) fn not_a_model(path: PathBuf, found: &str) -> Error {
+    let expected = "the safetensors file of a model, as `Model::save` and runs write".into();
+    Error::WrongFile { path, found: found.to_owned(), expected }
+}
 
 /// What a file is, by its first bytes, and what to do about it; `None` if it may be a safetensors file: eight bytes for the
 /// length of the header, then the header in braces.

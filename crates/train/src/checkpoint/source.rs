@@ -8,9 +8,8 @@ use std::thread;
 
 use brisk_atomic_file::{open_regular_file, read_regular_file};
 
-use super::LENGTH_BYTES;
 use super::head::Head;
-use super::kind::MAX_HEADER_BYTES;
+use super::kind::{LENGTH_BYTES, MAX_HEADER_BYTES};
 use crate::checkpoint_store::{CheckpointStore, StoreError, object_of};
 use crate::error::Error;
 

@@ -68,3 +68,10 @@ impl From<Vec<u32>> for TensorData {
         Self::U32(values)
     }
 }
+
+/// The values of bytes that need not be aligned.
+pub(super) fn copied<T: bytemuck::Pod>(bytes: &[u8]) -> Vec<T> {
+    let mut values = vec![T::zeroed(); bytes.len() / size_of::<T>()];
+    bytemuck::cast_slice_mut(&mut values).copy_from_slice(bytes);
+    values
+}

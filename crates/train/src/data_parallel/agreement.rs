@@ -7,7 +7,7 @@ use brisk_nn::tensor::program::kernels::{Arg, SCALER_LEN, STATE_LEN};
 use brisk_nn::tensor::program::{HostArgs, HostStep};
 use brisk_replicate::{CollectiveExt, CommThread, ReduceOp};
 
-use super::Failure;
+use super::failure::Failure;
 
 /// All replicas skip a step if one of them found a gradient that is not finite.
 #[derive(Debug)]

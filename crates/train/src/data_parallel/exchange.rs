@@ -10,10 +10,11 @@ use brisk_nn::tensor::program::kernels::{Arg, STATE_LEN};
 use brisk_nn::tensor::program::{Error as ProgramError, HostArgs, HostStep, Program, Slice};
 use brisk_replicate::{CollectiveExt, ReduceOp, Wire};
 
-use super::feedback::Conversion;
+use super::attendance::UnevenRule;
+use super::conversion::Conversion;
+use super::failure::Failure;
+use super::links::{Links, Stop};
 use super::staging::InFlight;
-use super::uneven::UnevenRule;
-use super::{Failure, Links, Stop};
 
 /// What replicas do with the values of a bucket. Pieces have equal lengths, and are in the order of ranks.
 #[derive(Debug, Clone)]

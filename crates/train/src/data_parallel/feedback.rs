@@ -1,54 +1,22 @@
 //! Gradients that are sent in 16 bits: rounding errors are added to the gradients of the next step, and are in checkpoints.
 
 use std::any::Any;
-use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::HostStep;
-use brisk_replicate::{Compressed, Wire};
+use brisk_replicate::Wire;
 
+use super::conversion::Conversion;
 use super::exchange::Start;
 use super::{CheckpointFiles, DataParallel};
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
 
-/// How elements of a buffer are sent, and the rounding errors of this replica.
-#[derive(Debug)]
-pub(crate) struct Conversion {
-    elements: Range<usize>,
-    compressed: Mutex<Compressed>,
-}
-
-impl Conversion {
-    /// For `n_sent` values: the elements, and what is sent after them.
-    pub(crate) fn new(wire: Wire, elements: Range<usize>, n_sent: usize) -> Arc<Self> {
-        Arc::new(Self { elements, compressed: Mutex::new(Compressed::new(wire, n_sent)) })
-    }
-
-    pub(crate) fn elements(&self) -> Range<usize> {
-        self.elements.clone()
-    }
-
-    /// The conversions of a program that have rounding errors, in the order in which they are started.
-    fn all_of(graph: &Graph) -> Vec<Arc<Self>> {
-        let of_step = |step: &Arc<dyn HostStep>| {
-            let step: &dyn Any = step.as_ref();
-            step.downcast_ref::<Start>().and_then(Start::conversion).cloned()
-        };
-        let all: Vec<Arc<Self>> = graph.with_program(|program| program.host_steps().filter_map(of_step).collect());
-        all.into_iter().filter(|conversion| conversion.with(|compressed| compressed.wire() != Wire::F32)).collect()
-    }
-
-    pub(crate) fn with<T>(&self, f: impl FnOnce(&mut Compressed) -> T) -> T {
-        f(&mut self.compressed.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
 impl DataParallel {
     /// Adds the rounding errors for `len` gradients: each replica's, or this one's if each writes a file. All replicas call it.
     pub(crate) fn insert_feedback(&self, checkpoint: &mut Checkpoint, graph: &Graph, len: usize) -> Result<(), Error> {
-        let conversions = Conversion::all_of(graph);
+        let conversions = conversions(graph);
         if conversions.is_empty() {
             return Ok(());
         }
@@ -72,7 +40,7 @@ impl DataParallel {
     /// Sets the rounding errors to those of a checkpoint, or to 0. Only their sum counts. If fewer replicas wrote the checkpoint,
     /// the others start with errors of 0; if more did, replica `r` of `n` has the sum of those of ranks `r`, `r + n`, …
     pub(crate) fn restore_feedback(&self, from: Option<&Checkpoint>, graph: &Graph, len: usize) -> Result<(), Error> {
-        let conversions = Conversion::all_of(graph);
+        let conversions = conversions(graph);
         if conversions.is_empty() {
             return Ok(());
         }
@@ -100,6 +68,16 @@ impl DataParallel {
     pub(super) fn needs_errors(&self, name: &str) -> Option<bool> {
         Some(self.takes_errors_of(name.strip_prefix(ERRORS)?.parse().ok()?))
     }
+}
+
+/// The conversions of a program that have rounding errors, in the order in which they are started.
+fn conversions(graph: &Graph) -> Vec<Arc<Conversion>> {
+    let of_step = |step: &Arc<dyn HostStep>| {
+        let step: &dyn Any = step.as_ref();
+        step.downcast_ref::<Start>().and_then(Start::conversion).cloned()
+    };
+    let all: Vec<Arc<Conversion>> = graph.with_program(|program| program.host_steps().filter_map(of_step).collect());
+    all.into_iter().filter(|conversion| conversion.with(|compressed| compressed.wire() != Wire::F32)).collect()
 }
 
 const ERRORS: &str = "wire.errors.";

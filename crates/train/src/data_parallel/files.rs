@@ -9,27 +9,12 @@ use brisk_atomic_file::read_regular_file;
 use brisk_nn::{Parameters, Placement, ShardedBucket, Sharding};
 use brisk_replicate::Wire;
 use bytemuck::cast_slice;
-use serde::{Deserialize, Serialize};
 
-use super::DataParallel;
 use super::rows::PIECE_BYTES;
+use super::{CheckpointFiles, DataParallel};
 use crate::checkpoint::Checkpoint;
 use crate::checkpoint::index::Index;
 use crate::error::Error;
-
-/// How many files replicas write per checkpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CheckpointFiles {
-    /// One file, written by replica 0; the others send it their shards.
-    #[default]
-    One,
-    /// One per replica, `NAME-GENERATION-00001-of-00004.safetensors`, with about as many tensors each, and
-    /// `NAME.safetensors.index.json`, which lists where each tensor is, as on model hubs. All replicas need access to the folder
-    /// of replica 0. [`Checkpoint::load`] takes the path of either form, and [`DataParallel::load_checkpoint`] reads each file
-    /// once for all replicas.
-    OneAReplica,
-}
 
 impl DataParallel {
     /// Whether this replica writes the tensors of a bucket.

@@ -9,11 +9,12 @@ use brisk_nn::{Bound, GradScaler, Optimizer, Parameters, Placement, ShardedBucke
 use brisk_replicate::{CommThread, ReduceOp, ZeroStage, buckets};
 
 use super::agreement::{AgreeOnSkip, NormOfAll};
+use super::conversion::Conversion;
 use super::exchange::{Arrival, Exchange, Operation};
-use super::feedback::Conversion;
 use super::gather::{Wanted, record};
+use super::links::Links;
 use super::staging::InFlight;
-use super::{DataParallel, Links, OnThread};
+use super::{DataParallel, OnThread};
 use crate::error::Error;
 use crate::settings::by_name;
 

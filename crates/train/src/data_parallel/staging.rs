@@ -2,7 +2,7 @@ use std::sync::{Mutex, PoisonError};
 
 use brisk_replicate::Pending;
 
-use super::Failure;
+use super::failure::Failure;
 
 /// Host memory that buckets share: enough for those in flight at once, rather than a copy of everything that is sent.
 #[derive(Debug, Default)]

@@ -1,8 +1,10 @@
-//! Errors of the crates below.
+//! Errors of the crates below, and of parsing.
+
+use std::str::FromStr;
 
 use brisk_nn::tensor::program::kernels::Outside;
 
-use super::Error;
+use super::{Error, ResumeMismatch};
 
 impl From<brisk_nn::tensor::program::Error> for Error {
     fn from(error: brisk_nn::tensor::program::Error) -> Self {
@@ -25,5 +27,15 @@ impl From<brisk_nn::Error> for Error {
 impl From<Outside> for Error {
     fn from(Outside { name, found, expected, .. }: Outside) -> Self {
         Self::Setting { name, found, expected: expected.into() }
+    }
+}
+
+impl FromStr for ResumeMismatch {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        let found = Self::ALL.into_iter().find(|mismatch| mismatch.name() == name);
+        let expected = || Self::ALL.map(Self::name).join(", ");
+        found.ok_or_else(|| Error::Setting { name: "difference", found: format!("{name:?}"), expected: expected().into() })
     }
 }

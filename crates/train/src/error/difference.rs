@@ -1,9 +1,6 @@
 //! The differences that a run may have from the one whose checkpoint it resumes from.
 
 use std::fmt;
-use std::str::FromStr;
-
-use super::Error;
 
 /// A difference between a run and the checkpoint that it resumes from. Each is refused unless
 /// [`Training::resume_with`](crate::Training::resume_with) allows it.
@@ -46,16 +43,6 @@ impl ResumeMismatch {
 impl fmt::Display for ResumeMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-impl FromStr for ResumeMismatch {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self, Error> {
-        let found = Self::ALL.into_iter().find(|mismatch| mismatch.name() == name);
-        let expected = || Self::ALL.map(Self::name).join(", ");
-        found.ok_or_else(|| Error::Setting { name: "difference", found: format!("{name:?}"), expected: expected().into() })
     }
 }
 

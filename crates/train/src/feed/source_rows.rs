@@ -1,9 +1,8 @@
 use std::fmt;
 
-use super::FeedRows;
 use crate::error::Error;
 use crate::row_digest::RowDigest;
-use crate::rows::RowNames;
+use crate::rows::{FeedRows, RowNames};
 
 /// The rows of a source, whatever its type.
 pub(crate) trait DigestRows: fmt::Debug {

@@ -2,7 +2,6 @@ use std::ops::Range;
 
 use brisk_metrics::{Direction, Error, Metric, MetricValue, Scored};
 
-use super::heads::Placed;
 use crate::standardisation::Standardisation;
 
 /// A metric of one head, over its columns of the outputs and of the labels.
@@ -16,10 +15,10 @@ pub(super) struct HeadMetric {
 }
 
 impl HeadMetric {
-    pub(super) fn new(placed: &Placed<'_>, metric: Box<dyn Metric>) -> Self {
-        let Placed { head, outputs, labels } = placed;
-        let name = format!("{}_{}", head.name, metric.name());
-        Self { name, metric, outputs: outputs.clone(), labels: labels.clone(), scale: head.scale.clone() }
+    /// `columns` are those of the outputs and of the labels.
+    pub(super) fn new(head: &str, metric: Box<dyn Metric>, columns: [&Range<usize>; 2], scale: Option<&Standardisation>) -> Self {
+        let (name, [outputs, labels]) = (format!("{head}_{}", metric.name()), columns.map(Clone::clone));
+        Self { name, metric, outputs, labels, scale: scale.cloned() }
     }
 
     fn named(&self, error: Error) -> Error {

@@ -50,17 +50,17 @@ pub struct Heads {
 
 /// A task among [`Heads`].
 pub struct Head {
-    pub(super) name: String,
+    name: String,
     task: Box<dyn Task>,
     weight: f32,
-    pub(super) scale: Option<Standardisation>,
+    scale: Option<Standardisation>,
 }
 
 /// A head with its columns of the outputs and of the labels.
-pub(super) struct Placed<'a> {
-    pub(super) head: &'a Head,
-    pub(super) outputs: Range<usize>,
-    pub(super) labels: Range<usize>,
+struct Placed<'a> {
+    head: &'a Head,
+    outputs: Range<usize>,
+    labels: Range<usize>,
 }
 
 impl fmt::Debug for Head {
@@ -226,9 +226,9 @@ impl Task for Heads {
     }
 
     fn metrics(&self) -> Vec<Box<dyn Metric>> {
-        let of_head = |placed: Placed<'_>| {
-            let metrics = placed.head.task.metrics();
-            metrics.into_iter().map(|metric| HeadMetric::new(&placed, metric)).collect::<Vec<_>>()
+        let of_head = |Placed { head, outputs, labels }: Placed<'_>| {
+            let of = |metric| HeadMetric::new(&head.name, metric, [&outputs, &labels], head.scale.as_ref());
+            head.task.metrics().into_iter().map(of).collect::<Vec<_>>()
         };
         self.placed().flat_map(of_head).map(|metric| Box::new(metric) as Box<dyn Metric>).collect()
     }

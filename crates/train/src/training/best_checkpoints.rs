@@ -1,13 +1,9 @@
 //! The best model, and the checkpoints of the best ones.
 
-use std::fs;
-use std::path::Path;
-
 use brisk_metrics::Direction;
 
 use super::Training;
-use super::epochs::Fit;
-use crate::checkpoint::index::{Index, files_of};
+use super::fit::Fit;
 use crate::error::Error;
 use crate::run_folder::RunFolder;
 use crate::run_state::{Best, Position};
@@ -56,15 +52,6 @@ fn left_out(ranked: &mut Vec<(Position, f64)>, n: usize, direction: Direction) -
     ranked.sort_by(|a, b| a.1.is_nan().cmp(&b.1.is_nan()).then(key(a.1).total_cmp(&key(b.1))).then(a.0.cmp(&b.0)));
     let n_numbers = ranked.iter().filter(|(_, value)| !value.is_nan()).count();
     ranked.split_off(n.min(n_numbers))
-}
-
-/// Removes the files of a checkpoint. One that no longer exists, as when a resumed run repeats this, is not an error.
-pub(super) fn remove(path: &Path) -> Result<(), Error> {
-    let parts = files_of(path).into_iter().map(|(_, file)| file);
-    for file in parts.chain([Index::path_of(path), path.to_owned()]).filter(|file| file.exists()) {
-        fs::remove_file(&file).map_err(Error::io(&file, "remove an older checkpoint"))?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -3,14 +3,15 @@
 #[cfg(test)]
 mod tests;
 
+use std::fs;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::thread::{self, JoinHandle};
 
-use super::best_checkpoints;
 use super::copies::CopyQueue;
 use crate::checkpoint::Checkpoint;
+use crate::checkpoint::index::{Index, files_of};
 use crate::data_parallel::DataParallel;
 use crate::error::Error;
 
@@ -43,7 +44,7 @@ impl DueCheckpoint {
         if let Some(copies) = copies {
             copies.add(&path, &replaced);
         }
-        replaced.iter().try_for_each(|replaced| best_checkpoints::remove(replaced))?;
+        replaced.iter().try_for_each(|replaced| remove(replaced))?;
         Ok(WrittenCheckpoint { path, n_epochs, n_steps })
     }
 }
@@ -142,4 +143,13 @@ impl WriterThread {
         drop(self.due);
         self.handle.join()
     }
+}
+
+/// Removes the files of a checkpoint. One that no longer exists, as when a resumed run repeats this, is not an error.
+fn remove(path: &Path) -> Result<(), Error> {
+    let parts = files_of(path).into_iter().map(|(_, file)| file);
+    for file in parts.chain([Index::path_of(path), path.to_owned()]).filter(|file| file.exists()) {
+        fs::remove_file(&file).map_err(Error::io(&file, "remove an older checkpoint"))?;
+    }
+    Ok(())
 }

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use brisk_report::EpochMetrics;
 
-use super::epochs::Fit;
+use super::fit::Fit;
 use super::losses::EpochLosses;
 use super::{Outputs, Training};
 use crate::callback::{RunView, ValidationEnd};

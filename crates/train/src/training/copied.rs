@@ -4,22 +4,14 @@ use std::path::PathBuf;
 
 use super::checkpoint_writer::{DueCheckpoint, WrittenCheckpoint};
 use super::copies::{Copies, CopyQueue, Failure};
-use super::epochs::Fit;
+use super::fit::Fit;
 use super::joint_copies::JointCopies;
+use super::run_copies::RunCopies;
 use super::{Outputs, Training};
 use crate::checkpoint_store::{object_of, read_copy};
 use crate::data_parallel::CheckpointFiles;
 use crate::error::Error;
 use crate::warning::Warning;
-
-/// How the checkpoints of a run are copied.
-#[derive(Debug)]
-pub(super) enum RunCopies {
-    /// By a thread of the replica that writes them.
-    Beside(Copies),
-    /// By all replicas, each of which writes a file.
-    Joint(JointCopies),
-}
 
 /// What errors call the setting.
 const STORE: &str = "store of checkpoints";

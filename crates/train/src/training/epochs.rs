@@ -7,6 +7,7 @@ use brisk_atomic_file::write_atomically;
 use brisk_report::MetricsLog;
 
 use super::checks::When;
+use super::fit::Fit;
 use super::losses::EpochLosses;
 use super::snapshot::Snapshot;
 use super::steps::Steps;
@@ -23,24 +24,6 @@ use crate::warning::Warning;
 
 /// The share of the time from which a replica that the others wait for is shown.
 const SHOWN_SHARE: f64 = 0.05;
-
-/// A run in progress: its position, its results so far, and its outputs.
-#[derive(Debug)]
-pub(super) struct Fit<'f, 'v, 'o> {
-    pub(super) run: RunState,
-    pub(super) report: FitReport,
-    pub(super) log: Option<MetricsLog>,
-    pub(super) outputs: &'f mut Outputs<'o>,
-    /// The validation rows.
-    pub(super) valid: &'f mut OpenFeed<'v>,
-    /// The moment of which checkpoints were last written.
-    pub(super) snapshot: Snapshot,
-    /// Batches that this call has trained on, in the epochs before the current one, and their rows.
-    pub(super) n_batches: usize,
-    pub(super) n_rows: usize,
-    since: Instant,
-    seconds_before: f64,
-}
 
 impl Training<'_> {
     pub(super) fn fit_from(&self, run: RunState, log: Option<MetricsLog>, outputs: &mut Outputs) -> Result<FitReport, Error> {
@@ -312,12 +295,5 @@ impl Drop for EndOfCheckpoints<'_, '_> {
         // After the last of them was submitted.
         drop(self.0.copies.take());
         drop(self.0.memory.take());
-    }
-}
-
-impl Fit<'_, '_, '_> {
-    /// Seconds of the run so far, including those before it was resumed.
-    pub(super) fn seconds(&self) -> f64 {
-        self.seconds_before + self.since.elapsed().as_secs_f64()
     }
 }

@@ -1,54 +1,34 @@
 //! The run: epochs of training steps, each followed by a validation.
 
-use std::sync::Arc;
+use std::time::Instant;
 
 use brisk_report::MetricsLog;
-use serde_json::Value;
 
-use super::Training;
-use crate::callback::Callback;
+use super::snapshot::Snapshot;
+use super::{Outputs, Training};
 use crate::checkpoint::Checkpoint;
-use crate::checkpoint_store::CheckpointStore;
 use crate::error::{Error, ResumeMismatch};
+use crate::feed::OpenFeed;
 use crate::fit_report::FitReport;
-use crate::progress::Progress;
 use crate::run_folder::RunFolder;
 use crate::run_state::RunState;
-use crate::stop_flag::StopFlag;
-use crate::warning::Warning;
 
-/// The outputs of a run while it trains: what it shows and writes. The default shows and writes nothing.
-#[derive(Default)]
-pub struct Outputs<'a> {
-    /// The progress bar on standard error.
-    pub progress: Progress,
-    /// Where checkpoints and the log are written; nowhere if `None`. The run holds the folder's [lock](RunFolder::lock).
-    pub folder: Option<RunFolder>,
-    /// Where checkpoints are copied to, once they are in the folder, with the log and the settings; nowhere if `None`. With
-    /// replicas, all of them have it.
-    pub store: Option<Arc<dyn CheckpointStore>>,
-    /// The settings, for the folder's `config.json`: written once the run has started, or its checkpoint has been accepted.
-    pub config: Option<Value>,
-    /// Ends the run after its current steps.
-    pub stop: StopFlag,
-    /// Are notified of the run's progress.
-    pub callbacks: Vec<Box<dyn Callback + 'a>>,
-}
-
-impl Outputs<'_> {
-    pub(super) fn notify_warning(&mut self, warning: &Warning) {
-        self.callbacks.iter_mut().for_each(|callback| callback.on_warning(warning));
-    }
-}
-
-impl std::fmt::Debug for Outputs<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Outputs")
-            .field("folder", &self.folder)
-            .field("store", &self.store)
-            .field("n_callbacks", &self.callbacks.len())
-            .finish_non_exhaustive()
-    }
+/// A run in progress: its position, its results so far, and its outputs.
+#[derive(Debug)]
+pub(super) struct Fit<'f, 'v, 'o> {
+    pub(super) run: RunState,
+    pub(super) report: FitReport,
+    pub(super) log: Option<MetricsLog>,
+    pub(super) outputs: &'f mut Outputs<'o>,
+    /// The validation rows.
+    pub(super) valid: &'f mut OpenFeed<'v>,
+    /// The moment of which checkpoints were last written.
+    pub(super) snapshot: Snapshot,
+    /// Batches that this call has trained on, in the epochs before the current one, and their rows.
+    pub(super) n_batches: usize,
+    pub(super) n_rows: usize,
+    pub(super) since: Instant,
+    pub(super) seconds_before: f64,
 }
 
 impl Training<'_> {
@@ -120,6 +100,13 @@ impl Training<'_> {
         let log = folder.as_ref().map(resumed).transpose()?;
         folder.map_or(Ok(()), |folder| write_config(&folder, outputs))?;
         self.fit_from(run, log, outputs)
+    }
+}
+
+impl Fit<'_, '_, '_> {
+    /// Seconds of the run so far, including those before it was resumed.
+    pub(super) fn seconds(&self) -> f64 {
+        self.seconds_before + self.since.elapsed().as_secs_f64()
     }
 }
 

@@ -1,9 +1,7 @@
 //! The state that a run has on the device at one moment, copied to the host once for all checkpoints of that moment.
 
 use brisk_nn::tensor::program::kernels::STATE_LEN;
-use brisk_nn::tensor::program::{Device, Persistent};
 
-use super::state::trained_name;
 use super::{Outputs, Training};
 use crate::checkpoint::{Checkpoint, SharedSlice};
 use crate::error::Error;
@@ -15,24 +13,6 @@ pub(super) struct Snapshot {
     values: Option<SharedSlice<f32>>,
     /// All tensors that are read from the device.
     tensors: Option<Checkpoint>,
-}
-
-/// Memory for snapshots. Memory that no checkpoint uses any more is reused, because new memory is mapped page by page, which
-/// takes longer than the copy.
-#[derive(Debug, Default)]
-pub(super) struct SnapshotMemory {
-    slices: Vec<SharedSlice<f32>>,
-}
-
-impl SnapshotMemory {
-    fn read(&mut self, device: &Device, buffer: &Persistent) -> Result<SharedSlice<f32>, Error> {
-        let len = buffer.len_bytes() / size_of::<f32>();
-        let free = self.slices.iter_mut().position(|slice| slice.len() == len && slice.get_mut().is_some());
-        let mut slice = free.map_or_else(|| SharedSlice::zeroed(len), |free| self.slices.swap_remove(free));
-        device.read_into(buffer, slice.get_mut().expect("nothing else has a slice that is new or free"))?;
-        self.slices.push(slice.clone());
-        Ok(slice)
-    }
 }
 
 impl Training<'_> {
@@ -84,4 +64,9 @@ impl Training<'_> {
         }
         Ok(snapshot.tensors.insert(tensors).clone())
     }
+}
+
+/// The name of a trained tensor in a checkpoint whose parameters are averages.
+pub(super) fn trained_name(name: &str) -> String {
+    format!("trained.{name}")
 }

@@ -6,7 +6,8 @@ use brisk_nn::Parameters;
 use brisk_nn::tensor::program::kernels::STATE_LEN;
 
 use super::checkpoint_writer::{DueCheckpoint, WrittenCheckpoint};
-use super::epochs::Fit;
+use super::fit::Fit;
+use super::snapshot::trained_name;
 use super::{Outputs, Training};
 use crate::checkpoint::Checkpoint;
 use crate::checkpoint::source::Source;
@@ -16,6 +17,7 @@ use crate::flat;
 use crate::model::describe;
 use crate::run_folder::RunFolder;
 use crate::run_state::best_name;
+
 impl Training<'_> {
     /// Sets parameters, optimizer, scaler and counters to their initial values, whatever an earlier run left on the device.
     pub(super) fn start_over(&self) -> Result<(), Error> {
@@ -175,11 +177,6 @@ impl Training<'_> {
     pub(super) fn folder<'o>(&self, outputs: &'o Outputs) -> Option<&'o RunFolder> {
         outputs.folder.as_ref().filter(|_| self.flat().is_first())
     }
-}
-
-/// The name of a trained tensor in a checkpoint whose parameters are averages.
-pub(super) fn trained_name(name: &str) -> String {
-    format!("trained.{name}")
 }
 
 /// Whether the checkpoint has averaged parameters, and the trained ones in addition.

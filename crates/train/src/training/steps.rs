@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::Training;
 use super::checks::When;
 use super::due::{Due, Next, next_checkpoint};
-use super::epochs::Fit;
+use super::fit::Fit;
 use super::notified::Notified;
 use crate::error::Error;
 use crate::feed::{CountFrom, OpenFeed};

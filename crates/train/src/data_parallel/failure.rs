@@ -1,0 +1,2 @@
+/// Why a step of the host failed.
+pub(super) type Failure = Box<dyn std::error::Error + Send + Sync>;
