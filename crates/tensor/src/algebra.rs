@@ -4,7 +4,7 @@ use brisk_kernels::expr::Expr;
 
 use crate::elementwise::{ElementwiseOperation, binary, unary};
 use crate::error::Error;
-use crate::graph::operation::AutocastRule;
+use crate::graph::autocast::AutocastRule;
 use crate::graph::tensor::Tensor;
 
 /// Elementwise functions. Two tensors broadcast by NumPy's rules; gradients at kinks and ties are PyTorch's.

@@ -3,9 +3,10 @@ use brisk_kernels::{
 };
 
 use crate::error::Error;
+use crate::graph::autocast::AutocastRule;
 use crate::graph::backward::Backward;
-use crate::graph::operation::{AutocastRule, Forward, Operation, Signature, check_kernel, dims};
-use crate::graph::tensor::Tensor;
+use crate::graph::operation::{Forward, Operation, Signature, check_kernel};
+use crate::graph::tensor::{Tensor, dims};
 
 const NAME: &str = "conv2d";
 

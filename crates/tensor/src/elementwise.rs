@@ -5,8 +5,9 @@ use brisk_kernels::{DType, Error as KernelError, Kernel as _, Map, MapInput, Map
 
 use crate::dims::Reduced;
 use crate::error::Error;
+use crate::graph::autocast::AutocastRule;
 use crate::graph::backward::Backward;
-use crate::graph::operation::{AutocastRule, Forward, Operation, Signature, check_kernel, check_slope_from_output};
+use crate::graph::operation::{Forward, Operation, Signature, check_kernel, check_slope_from_output};
 use crate::graph::tensor::Tensor;
 use crate::reduce::{broadcast, reduction};
 

@@ -4,7 +4,7 @@ use brisk_kernels::Interval;
 use brisk_kernels::expr::Expr;
 
 use crate::elementwise::ElementwiseOperation;
-use crate::graph::operation::AutocastRule;
+use crate::graph::autocast::AutocastRule;
 use crate::graph::tensor::Tensor;
 use crate::loss::check_settings;
 use crate::loss_reduction::LossReduction;

@@ -1,8 +1,9 @@
 use brisk_kernels::{Affine, DType, LayerNorm, LayerNormGrad, MapReduce, Reducer};
 
 use crate::error::Error;
+use crate::graph::autocast::AutocastRule;
 use crate::graph::backward::Backward;
-use crate::graph::operation::{AutocastRule, Forward, Operation, Signature, check_kernel};
+use crate::graph::operation::{Forward, Operation, Signature, check_kernel};
 use crate::graph::tensor::{Tensor, rows_of_last};
 
 impl Tensor {

@@ -1,8 +1,9 @@
 use brisk_kernels::{Epilogue, Matmul, Transpose};
 
 use crate::error::Error;
+use crate::graph::autocast::AutocastRule;
 use crate::graph::backward::Backward;
-use crate::graph::operation::{AutocastRule, Forward, Operation, Signature, check_kernel};
+use crate::graph::operation::{Forward, Operation, Signature, check_kernel};
 use crate::graph::tensor::Tensor;
 
 impl Tensor {

@@ -5,7 +5,24 @@ use std::sync::Arc;
 use brisk_kernels::{Arg, DType};
 use brisk_program::{HostArgs, HostStep};
 
+use crate::graph::Graph;
 use crate::graph::all_gather::{AllGather, Failure};
+
+impl Graph {
+    /// From here on, batches are normalised by the statistics of the rows of all replicas, not only of this one, whose statistics
+    /// are noisy if it has few rows. Each normalisation then waits for all replicas twice per step, in the forward and in the
+    /// backward pass. Ghost groups are not affected.
+    ///
+    /// # Reference
+    /// `torch.nn.SyncBatchNorm`.
+    pub fn synchronise_batch_norm(&self, replicas: Arc<dyn AllGather>) {
+        self.inner_mut().replicas = Some(replicas);
+    }
+
+    pub(crate) fn replicas(&self) -> Option<Arc<dyn AllGather>> {
+        self.inner().replicas.clone()
+    }
+}
 
 /// The rows of this replica in a normalisation by the statistics of all.
 #[derive(Debug, Clone, Copy)]

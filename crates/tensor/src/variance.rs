@@ -3,8 +3,9 @@ use brisk_kernels::{DType, Map, MapInput, MapOutput, MapReduce, Reducer};
 
 use crate::dims::{Dims, Reduced};
 use crate::error::Error;
+use crate::graph::autocast::AutocastRule;
 use crate::graph::backward::Backward;
-use crate::graph::operation::{AutocastRule, Forward, Operation, Signature, check_kernel};
+use crate::graph::operation::{Forward, Operation, Signature, check_kernel};
 use crate::graph::tensor::Tensor;
 
 impl Tensor {

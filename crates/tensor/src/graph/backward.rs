@@ -14,8 +14,8 @@ use crate::error::Error;
 use crate::graph::Inner;
 use crate::graph::anomaly::{Pass, Place, Watch};
 use crate::graph::node::{Node, Recorded, source};
-use crate::graph::operation::dims;
 use crate::graph::stored::push;
+use crate::graph::tensor::dims;
 
 /// An operation while its backward pass is recorded: the gradient of its result, its buffers from the forward pass, and the
 /// destinations of the gradients of its inputs.

@@ -3,7 +3,7 @@ use brisk_kernels::{Cast, DType};
 use crate::error::Error;
 use crate::graph::Graph;
 use crate::graph::backward::Backward;
-use crate::graph::node::Node;
+use crate::graph::node::{Node, Rounded};
 use crate::graph::operation::{Forward, Operation, Signature, check_kernel};
 use crate::graph::tensor::Tensor;
 
@@ -59,13 +59,6 @@ impl Operation for CastTo {
         let (dy, Cast { n, from, to }) = (backward.grad(), self.0);
         backward.give(0, Cast { n, from: to, to: from }, &[dy])
     }
-}
-
-/// A tensor that autocast has cast, and how often the original had been written before.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Rounded {
-    id: usize,
-    n_writes: usize,
 }
 
 const OP: &str = "cast";

@@ -1,8 +1,5 @@
 //! Errors of recording: the graph keeps the first one until the caller asks for it.
 
-use std::cell::Cell;
-use std::io::Write as _;
-
 use brisk_kernels::{DType, Kernel};
 use brisk_program::{Program, Slice};
 
@@ -11,39 +8,6 @@ use crate::graph::node::Node;
 use crate::graph::tensor::{Tensor, n_elements};
 use crate::graph::{Graph, stored};
 use crate::place::Place;
-
-/// The first error of a graph, which is written to standard error if it is dropped without having been returned.
-#[derive(Debug)]
-pub(crate) struct FirstError {
-    graph: String,
-    error: Option<Error>,
-    is_returned: Cell<bool>,
-}
-
-impl FirstError {
-    pub(crate) fn none(graph: &str) -> Self {
-        Self { graph: graph.to_owned(), error: None, is_returned: Cell::new(false) }
-    }
-
-    /// The error, which from now on counts as returned.
-    fn get(&self) -> Option<Error> {
-        self.is_returned.set(true);
-        self.error.clone()
-    }
-}
-
-impl Drop for FirstError {
-    fn drop(&mut self) {
-        let Self { graph, error: Some(error), is_returned } = self else { return };
-        if !is_returned.get() {
-            // An error of this write cannot be reported, and a panic could abort the process.
-            let _ = writeln!(
-                std::io::stderr(),
-                "error: the graph `{graph}` was dropped with an error that was never checked: {error}; call `Graph::check`"
-            );
-        }
-    }
-}
 
 /// # Errors of recording
 ///

@@ -50,6 +50,13 @@ pub(crate) struct Recorded {
     pub(crate) input_shapes: Vec<Vec<usize>>,
 }
 
+/// A tensor that autocast has cast, and how often the original had been written before.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rounded {
+    pub(crate) id: usize,
+    pub(crate) n_writes: usize,
+}
+
 impl Node {
     /// Values from outside the graph.
     pub(crate) fn of(slice: Slice, shape: &[usize]) -> Self {

@@ -7,10 +7,11 @@ use brisk_kernels::{Activation, DType, Kernel};
 use brisk_program::{HostStep, Slice};
 
 use crate::error::Error;
+use crate::graph::autocast::AutocastRule;
 use crate::graph::backward::Backward;
 use crate::graph::node::{self, Node, Recorded};
 use crate::graph::stored::promoted;
-use crate::graph::tensor::Tensor;
+use crate::graph::tensor::{Tensor, dims};
 use crate::graph::{Graph, Mode};
 use crate::place;
 
@@ -137,22 +138,6 @@ impl Signature {
     pub(crate) fn input(&self, i: usize) -> &'static str {
         self.inputs.get(i).or(self.inputs.last()).copied().unwrap_or("input")
     }
-}
-
-/// What [`Graph::autocast`] does with an operation.
-///
-/// # Reference
-/// The three lists of `torch.autocast` for CUDA.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum AutocastRule {
-    /// Operands are cast to the lower precision and the result is stored in it. For products, which take most of the time.
-    Lower,
-    /// The result is f32. Operands are not cast, since kernels compute in f32 whatever they read. For operations that add many
-    /// values or are steep.
-    Full,
-    /// The result has the dtype of the operands; f32 if they differ. For all other operations.
-    Promote,
 }
 
 /// An operation while its forward kernels are recorded: inputs after autocast, output, and what it keeps for the backward pass.
@@ -338,10 +323,6 @@ impl Graph {
         self.watch(&result)?;
         Ok(result)
     }
-}
-
-pub(crate) fn dims<const N: usize>(shape: &[usize]) -> [usize; N] {
-    shape.try_into().expect("`output_shape` has checked the number of dimensions")
 }
 
 /// Checks a derivative from the output.

@@ -141,3 +141,8 @@ pub(crate) fn rows_of_last(shape: &[usize]) -> (usize, usize) {
     let (n_cols, outer) = shape.split_last().map_or((1, shape), |(&n_cols, outer)| (n_cols, outer));
     (outer.iter().copied().fold(1, usize::saturating_mul), n_cols)
 }
+
+/// The lengths of `N` dimensions.
+pub(crate) fn dims<const N: usize>(shape: &[usize]) -> [usize; N] {
+    shape.try_into().expect("`output_shape` has checked the number of dimensions")
+}
