@@ -7,6 +7,7 @@ mod archives;
 mod arrows;
 mod circles;
 mod docs;
+mod imports;
 mod kernels;
 mod manifests;
 mod records;
@@ -58,6 +59,7 @@ const RULES: &[Rule] = &[
     archives::hold_what_users_need,
     arrows::point_down,
     arrows::wgpu_is_named_below,
+    circles::files_form_none,
     circles::modules_form_none,
     docs::architecture_names_files,
     docs::guides_are_in_the_documentation,

@@ -38,6 +38,18 @@ pub(super) fn have_twins(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
+/// Whether `file` is a body of the kernel in `kernel`, by its name: its twin, or its dispatches if they are apart.
+pub(super) fn is_body(workspace: &Workspace, file: &str, kernel: &str) -> bool {
+    const BODIES: [&str; 3] = ["_cpu.rs", "_gpu.rs", "_module.rs"];
+    let Some(body) = BODIES.iter().find_map(|end| file.strip_suffix(end)).filter(|_| file.starts_with(KERNELS)) else {
+        return false;
+    };
+    // Of names such as `matmul_batch_cpu.rs`, the longest beginning that is a file.
+    let mut beginnings = std::iter::successors(Some(body), |name| name.rsplit_once('_').map(|(before, _)| before));
+    let own = beginnings.find(|name| workspace.file(&format!("{name}.rs")).is_some());
+    own.is_some_and(|own| kernel.strip_suffix(".rs") == Some(own))
+}
+
 /// Whether a Rust file includes `shader`, by its name from its own folder or by `family/name` from another.
 fn is_included(workspace: &Workspace, shader: &str) -> bool {
     let (folder, name) = shader.rsplit_once('/').unwrap_or(("", shader));

@@ -53,7 +53,7 @@ pub(super) fn imported(text: &str, root: &str) -> Vec<(usize, String)> {
 }
 
 /// The items of a group such as `{a, b::{c, d}}`, without those of groups in it.
-fn of_group(text: &str) -> Vec<&str> {
+pub(super) fn of_group(text: &str) -> Vec<&str> {
     let (mut depth, mut start, mut items) = (0, 1, Vec::new());
     for (at, c) in text.char_indices() {
         match c {

@@ -427,22 +427,20 @@ fn imports_name_the_module_that_owns_a_thing() {
     check(rule, crate_of(text), &[("crates/report/src/page.rs:4", expected), ("crates/report/src/page.rs:7", expected)]);
 }
 
+/// Adds a crate `report` with these files, of which it declares the modules `chart`, `panel` and `report`.
+fn report_with<const N: usize>(files: [(&'static str, &'static str); N]) -> impl Fn(&mut Workspace) {
+    move |workspace| {
+        workspace.packages.push(Package { name: "brisk-report".into(), folder: "crates/report".into(), ..Package::default() });
+        with("crates/report/src/lib.rs", "mod chart;\nmod panel;\nmod report;\npub use report::Report;\n")(workspace);
+        for (path, text) in files {
+            with(path, text)(workspace);
+        }
+    }
+}
+
 #[test]
 fn modules_form_no_circle() {
     let rule: Rule = circles::modules_form_none;
-    let crate_of = |files: [(&'static str, &'static str); 3]| {
-        move |workspace: &mut Workspace| {
-            workspace.packages.push(Package {
-                name: "brisk-report".into(),
-                folder: "crates/report".into(),
-                ..Package::default()
-            });
-            with("crates/report/src/lib.rs", "mod chart;\nmod panel;\nmod report;\npub use report::Report;\n")(workspace);
-            for (path, text) in files {
-                with(path, text)(workspace);
-            }
-        }
-    };
     let [chart, panel, report] = ["crates/report/src/chart/bars.rs", "crates/report/src/panel.rs", "crates/report/src/report.rs"];
     // Tests may import from all, and a module may import from itself.
     let tests = "crates/report/src/chart/tests.rs";
@@ -451,13 +449,96 @@ fn modules_form_no_circle() {
         (panel, "use crate::{chart};\n// crate::report\n"),
         (tests, "use crate::report::Report;\n"),
     ];
-    check(rule, crate_of(downwards), &[]);
+    check(rule, report_with(downwards), &[]);
     let root = "crates/report/src/lib.rs";
     let both = [(report, "use crate::panel::Panel;"), (panel, "\nuse crate::{error, report::Report};"), (tests, "")];
     let circle =
         "panel imports from report (crates/report/src/panel.rs:2), report imports from panel (crates/report/src/report.rs:1)";
-    check(rule, crate_of(both), &[(root, circle)]);
+    check(rule, report_with(both), &[(root, circle)]);
     // An arrow may be hidden in a path that leads to the root by `super`.
     let hidden = [(chart, "use super::super::report::Report;"), (panel, ""), (report, "use super::chart::bars;")];
-    check(rule, crate_of(hidden), &[(root, "chart imports from report (crates/report/src/chart/bars.rs:1)")]);
+    check(rule, report_with(hidden), &[(root, "chart imports from report (crates/report/src/chart/bars.rs:1)")]);
+}
+
+#[test]
+fn files_form_no_circle() {
+    let rule: Rule = circles::files_form_none;
+    let [chart, bars] = ["crates/report/src/chart.rs", "crates/report/src/chart/bars.rs"];
+    let [axis, tests] = ["crates/report/src/chart/axis.rs", "crates/report/src/chart/axis/tests.rs"];
+    let root = "crates/report/src/lib.rs";
+    // Declarations of modules and re-exports are no imports, and tests may import from all.
+    let declared = "mod axis;\nmod bars;\npub(crate) use self::axis::Axis;\npub use bars::{Bar, Bars as AllBars};\n";
+    let downwards = [
+        (chart, declared),
+        (bars, "use super::Axis;\nuse std::fmt;\nuse other::axis::Tick;\n// super::chart\nfn f() { fmt::write() }"),
+        (axis, "#[cfg(test)]\nmod tests;\nfn f(bars: usize) { bars.len::<Bars>() }"),
+        (tests, "use super::super::bars::Bar;"),
+    ];
+    check(rule, report_with(downwards), &[]);
+    // In whatever way `axis` imports from `bars`, which imports `Axis` by a re-export.
+    for (text, item, line) in [
+        ("use std::fmt;\nuse super::bars::Bar;", "Bar", 2),
+        ("use crate::chart::{\n    bars::{Bar as B},\n};", "Bar", 1),
+        ("use super::AllBars;", "Bars", 1),
+        ("fn f() {}\n\nimpl super::bars::Bar {}", "Bar", 3),
+        ("use super::bars;\nfn f() { bars::draw(1) }", "draw", 2),
+        ("use super::bars::{self, *};", "*", 1),
+        ("use super::bars as drawn;\nfn f() {\n    g(drawn::draw);\n}", "draw", 3),
+    ] {
+        let both = [(chart, declared), (bars, "use super::Axis;"), (axis, text)];
+        let circle = format!(
+            "files form a circle: {axis} imports from {bars} (`{item}`, line {line}), {bars} imports from {axis} (`Axis`, line 1)"
+        );
+        check(rule, report_with(both), &[(root, &circle)]);
+    }
+    // A glob re-exports what the file defines.
+    let glob = [
+        (chart, "mod axis;\nmod bars;\nuse bars::Bar;\npub use axis::*;"),
+        (bars, "use super::Axis;"),
+        (axis, "pub struct Axis;"),
+    ];
+    check(rule, report_with(glob), &[]);
+    let unknown = [glob[0], (bars, "use super::Axes;"), glob[2]];
+    let circle = format!("{chart} imports from {bars} (`Bar`, line 3), {bars} imports from {chart} (`Axes`, line 1)");
+    check(rule, report_with(unknown), &[(root, &circle)]);
+}
+
+#[test]
+fn bodies_of_a_kernel_may_import_it() {
+    let rule: Rule = circles::files_form_none;
+    let (kernel, twin) = ("crates/kernels/src/product/matmul.rs", "crates/kernels/src/product/matmul_batch_cpu.rs");
+    let other = "crates/kernels/src/product/scan.rs";
+    let with_all = |files: [(&'static str, &'static str); 3]| {
+        move |workspace: &mut Workspace| files.iter().for_each(|&(path, text)| with(path, text)(workspace))
+    };
+    let body = "use crate::product::matmul::Matmul;";
+    check(
+        rule,
+        with_all([(kernel, "use super::matmul_batch_cpu;\nfn f() { matmul_batch_cpu::run() }"), (twin, body), (other, "")]),
+        &[],
+    );
+    let circle = "matmul.rs imports from crates/kernels/src/product/scan.rs (`scan`, line 1)";
+    check(
+        rule,
+        with_all([(kernel, "use super::scan::scan;"), (twin, ""), (other, body)]),
+        &[("crates/kernels/src/lib.rs", circle)],
+    );
+}
+
+#[test]
+fn known_circles_are_needed() {
+    let of_tensor = |node: &'static str| {
+        move |workspace: &mut Workspace| {
+            workspace.packages.push(Package {
+                name: "brisk-tensor".into(),
+                folder: "crates/tensor".into(),
+                ..Package::default()
+            });
+            with("crates/tensor/src/graph/node.rs", node)(workspace);
+            with("crates/tensor/src/graph/operation.rs", "use super::node::Node;")(workspace);
+        }
+    };
+    check(circles::files_form_none, of_tensor("use super::operation::Operation;"), &[]);
+    let expected = "imports nothing from crates/tensor/src/graph/operation.rs; take it off the list";
+    check(circles::files_form_none, of_tensor(""), &[("crates/tensor/src/graph/node.rs", expected)]);
 }
