@@ -369,7 +369,7 @@ pub(crate) struct Tabular {
 /// How much time a model of a table may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BenchedEffort {
-    /// One ensemble
+    /// One ensemble, and a linear model
     Quick,
     /// Several, and a linear model
     Good,

@@ -338,7 +338,7 @@ fn trained(
     reset_peak();
     let rest = [train, valid].map(|part| (0..part.n_rows() as u32).map(|row| part.row(row)).collect::<Vec<_>>()).concat();
     let rest = Subset::of_rows(&detected.table, rest)?;
-    let n_folds = effort.n_folds(rest.n_rows());
+    let n_folds = Effort::n_folds(rest.n_rows());
     let in_folds = n_folds > 1;
     let train = if in_folds { &rest } else { train };
     let preprocessing = Preprocessing::fit(&detected.columns, train, Scaling::Standard)?;

@@ -109,8 +109,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "SHARE", help_heading = "Training", value_parser = coverage)]
     pub(crate) intervals: Option<f64>,
     /// Trains the networks for each of K folds of the rows that are not tested, validates them by the fold, and predicts the mean
-    /// over the folds; 1 trains them once, validated by a tenth of the rows [default: 1; of good and best 5 for fewer than 4000
-    /// rows]
+    /// over the folds; 1 trains them once, validated by a tenth of the rows [default: 5 for fewer than 4000 rows, else 1; 1
+    /// with --model]
     #[arg(long, value_name = "K", help_heading = "Training", value_parser = whole::<usize>(1..=100), conflicts_with = "time")]
     pub(crate) folds: Option<usize>,
     /// Network, instead of those of --effort: mlp; resnet, a residual network; tabm, an ensemble of networks that share most

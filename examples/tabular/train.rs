@@ -390,7 +390,7 @@ fn n_folds(detected: &Detected, options: &Options) -> Result<Option<usize>> {
         None if options.model.is_some() => 1,
         None => {
             let [rest, _] = detected.split(options.seed, REST)?;
-            let n_folds = options.effort.n_folds(rest.n_rows());
+            let n_folds = Effort::n_folds(rest.n_rows());
             let folds = |n_folds| detected.folds(&rest, &rest, options.seed, n_folds);
             // Fewer if a class, or the groups, are too few for so many.
             let most = (2..=n_folds).rev().find(|&n_folds| folds(n_folds).is_ok());

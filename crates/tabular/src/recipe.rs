@@ -13,9 +13,10 @@ use crate::target::Target;
 /// How much time a model of a table may take to train.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Effort {
-    /// About half a minute for a table of 20,000 rows on two cores: a TabM-mini of 16 members.
+    /// About half a minute for a table of 20,000 rows on two cores: a TabM-mini of 16 members, and a linear model, which has a
+    /// share in the predictions if they are better for it.
     Quick,
-    /// Some minutes: four of them, with bins and with waves as embeddings of the numbers, of which one has more bins and one is
+    /// Some minutes: four ensembles, with bins and with waves as embeddings of the numbers, of which one has more bins and one is
     /// wider, and a linear model. Which of them overfits, or is not finished, depends on the table, and their errors differ, so
     /// the model has those that predict validation rows best together.
     #[default]
@@ -39,6 +40,9 @@ const CATEGORY_DIM: usize = 8;
 /// The networks that [`Effort::Best`] trains besides those of [`Effort::Good`] unless its time ends before.
 const N_DRAWN: u64 = 8;
 
+/// Fewer rows are trained on in folds, by narrower networks.
+const FEW_ROWS: usize = 4000;
+
 /// The most features of rows that an ensemble is trained on.
 const MAX_FEATURES: usize = 2048;
 
@@ -49,24 +53,21 @@ impl Effort {
     pub fn recipes(self, rows: &Rows, target: &Target, seed: u64) -> Vec<Recipe> {
         if rows.n_cols() > MAX_FEATURES {
             let network = Network::Mlp { hidden: vec![256, 128] };
-            let mut recipes = vec![Recipe { monitor: log_loss_of(target), ..Recipe::of_one(network, rows.n_rows()) }];
-            recipes.extend((self != Self::Quick).then(|| Recipe::linear(rows, target)));
-            return recipes;
+            let one = Recipe { monitor: log_loss_of(target), ..Recipe::of_one(network, rows.n_rows()) };
+            return vec![one, Recipe::linear(rows, target)];
         }
         let of_kind = n_steps(target);
         let waves = NumberEmbedding::Periodic { n_frequencies: 32, std: 0.5, dim: 16 };
         match self {
-            Self::Quick => vec![Recipe::quick(rows, target)],
+            // The first network is trained however short the time is.
+            Self::Quick => vec![Recipe::quick(rows, target), Recipe::linear(rows, target)],
             Self::Good => {
                 let networks = [
-                    Recipe::quick(rows, target),
-                    // After the first, which nothing can keep from being trained.
-                    Recipe::linear(rows, target),
-                    Recipe::of_widths(vec![256, 256], piecewise_linear(rows, MANY_BINS, 16), rows, target, LONG),
-                    Recipe::of_widths(vec![256, 256], waves, rows, target, of_kind),
-                    Recipe::of_widths(vec![384, 384], piecewise_linear(rows, FEW_BINS, 8), rows, target, of_kind),
+                    Recipe::of_width(256, piecewise_linear(rows, MANY_BINS, 16), rows, target, LONG),
+                    Recipe::of_width(256, waves, rows, target, of_kind),
+                    Recipe::of_width(384, piecewise_linear(rows, FEW_BINS, 8), rows, target, of_kind),
                 ];
-                networks.into()
+                Self::Quick.recipes(rows, target, seed).into_iter().chain(networks).collect()
             }
             Self::Best => {
                 let drawn = (0..N_DRAWN).map(|i| Recipe::drawn(rows, target, seed, i));
@@ -76,12 +77,10 @@ impl Effort {
         }
     }
 
-    /// How many [folds](crate::Fitting::fit_folds) pay for so many rows that are not tested: 5 for few, of which a part would not
-    /// show well enough which network is good, and each of which is worth training on; 1, which is none, for others and for
-    /// [`Quick`](Self::Quick).
-    pub fn n_folds(self, n_rows: usize) -> usize {
-        const FEW: usize = 4000;
-        if self != Self::Quick && n_rows < FEW { 5 } else { 1 }
+    /// How many [folds](crate::Fitting::fit_folds) pay for so many rows that are not tested: 5 for fewer than 4,000, of which a part
+    /// would not show well enough which network is good, and each of which is worth training on; 1, which is none, for others.
+    pub fn n_folds(n_rows: usize) -> usize {
+        if n_rows < FEW_ROWS { 5 } else { 1 }
     }
 }
 
@@ -114,20 +113,27 @@ pub struct Recipe {
 impl Recipe {
     /// That of [`Effort::Quick`].
     pub fn quick(rows: &Rows, target: &Target) -> Self {
-        Self::of_widths(vec![256, 256], piecewise_linear(rows, FEW_BINS, 8), rows, target, n_steps(target))
+        Self::of_width(256, piecewise_linear(rows, FEW_BINS, 8), rows, target, n_steps(target))
     }
 
-    fn of_widths(hidden: Vec<usize>, numbers: NumberEmbedding, rows: &Rows, target: &Target, n_steps: usize) -> Self {
+    /// That of an ensemble with two hidden layers.
+    fn of_width(width: usize, numbers: NumberEmbedding, rows: &Rows, target: &Target, n_steps: usize) -> Self {
         // Numbers are overfitted less.
-        let dropout = if target.classes().is_empty() { 0.05 } else { 0.1 };
+        let dropout = match target.classes() {
+            [] => 0.05,
+            _ if rows.n_rows() < FEW_ROWS => 0.2,
+            _ => 0.1,
+        };
+        let hidden = vec![width_for(rows, width); 2];
         Self::annealed(tab_m(Adapters::First, 16, hidden, dropout, numbers, CATEGORY_DIM), rows, target, n_steps)
     }
 
     /// Trains for about `n_steps` with a learning rate that is high at first and 0 at last. Steps matter rather than epochs, so
     /// that batches are small and few rows are seen often.
     fn annealed(network: Network, rows: &Rows, target: &Target, n_steps: usize) -> Self {
-        let batch_rows = batch_rows(rows.n_rows(), 128, 1024);
-        let recipe = Self::of_steps(network, target, rows.n_rows(), batch_rows, n_steps, 100);
+        let batch_rows = batch_rows(rows.n_rows(), 128, 64, 1024);
+        let most = if target.classes().is_empty() { 100 } else { 50 };
+        let recipe = Self::of_steps(network, target, rows.n_rows(), batch_rows, n_steps, most);
         let patience = recipe.max_epochs.div_ceil(2);
         Self { lr: 1e-2, weight_decay: 3e-4, muon: Some(2.0), clip_norm: Some(1.0), patience, ..recipe }
     }
@@ -148,7 +154,7 @@ impl Recipe {
             |stream: u32, values: &[usize]| values[((uniform(stream) * values.len() as f64) as usize).min(values.len() - 1)];
         let logarithmic = |stream: u32, from: f64, to: f64| from * (to / from).powf(uniform(stream));
         let adapters = if uniform(0) < 0.5 { Adapters::First } else { Adapters::All };
-        let hidden = vec![one_of(1, &[192, 256, 384]); one_of(2, &[1, 2, 3])];
+        let hidden = vec![width_for(rows, one_of(1, &[192, 256, 384])); one_of(2, &[1, 2, 3])];
         let dim = one_of(3, &[8, 16, 24]);
         let numbers = if uniform(10) < 0.7 {
             piecewise_linear(rows, one_of(4, &[16, 48, 128, 256]), dim)
@@ -193,7 +199,7 @@ impl Recipe {
         const MAX_FEATURES: f64 = 100.0;
         let Layout { n_rows, n_cols, .. } = rows.layout();
         let network = Network::Mlp { hidden: Vec::new() };
-        let recipe = Self::of_steps(network, target, n_rows, batch_rows(n_rows, 400, 1024), MAX_STEPS, 30);
+        let recipe = Self::of_steps(network, target, n_rows, batch_rows(n_rows, 400, 32, 1024), MAX_STEPS, 30);
         Self { lr: 1e-2 * (MAX_FEATURES / n_cols as f64).min(1.0), weight_decay: 0.0, ..recipe }
     }
 
@@ -214,7 +220,7 @@ impl Recipe {
 
     /// The settings of a multi-layer perceptron or a residual network.
     pub fn of_one(network: Network, n_rows: usize) -> Self {
-        let batch_rows = batch_rows(n_rows, 400, 1024);
+        let batch_rows = batch_rows(n_rows, 400, 32, 1024);
         Self {
             network,
             batch_rows,
@@ -276,6 +282,11 @@ fn n_steps(target: &Target) -> usize {
     if target.classes().is_empty() { 3_000 } else { SHORT }
 }
 
+/// The width of hidden layers: half of it for few rows, whose errors are as small with a quarter of the time.
+fn width_for(rows: &Rows, width: usize) -> usize {
+    if rows.n_rows() < FEW_ROWS { width / 2 } else { width }
+}
+
 /// What is watched of classes: the area under the curve and the accuracy stop improving while probabilities still do.
 fn log_loss_of(target: &Target) -> Option<String> {
     (!target.classes().is_empty()).then(|| "valid_log_loss".to_owned())
@@ -296,7 +307,7 @@ fn piecewise_linear(rows: &Rows, n_bins: usize, dim: usize) -> NumberEmbedding {
     NumberEmbedding::PiecewiseLinear { edges: Network::quantile_edges(rows, n_bins), dim }
 }
 
-/// A power of two about a `share`th of the rows; at most half of them, which a fold may be.
-fn batch_rows(n_rows: usize, share: usize, most: usize) -> usize {
-    (n_rows / share).next_power_of_two().clamp(32, most).min((n_rows / 2).max(1))
+/// A power of two about a `share`th of the rows, from `least` to `most`; at most half of the rows, which a fold may be.
+fn batch_rows(n_rows: usize, share: usize, least: usize, most: usize) -> usize {
+    (n_rows / share).next_power_of_two().clamp(least, most).min((n_rows / 2).max(1))
 }
