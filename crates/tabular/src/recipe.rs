@@ -77,8 +77,9 @@ impl Effort {
         }
     }
 
-    /// How many [folds](crate::Fitting::fit_folds) pay for so many rows that are not tested: 5 for fewer than 4,000, of which a part
-    /// would not show well enough which network is good, and each of which is worth training on; 1, which is none, for others.
+    /// How many [folds](crate::Fitting::fit_folds) pay for so many rows that are not tested: 5 for fewer than 4,000, of which a
+    /// part would not show well enough which network is good, and each of which is worth training on; 1, which is none, for
+    /// others.
     pub fn n_folds(n_rows: usize) -> usize {
         if n_rows < FEW_ROWS { 5 } else { 1 }
     }
