@@ -69,6 +69,9 @@ NETWORKS = {"RealMLP": "RealMLP_TD_", "TabM": "TabM_D_"}
 N_ROUNDS = 4000
 PATIENCE = 100
 
+# HistGradientBoosting reads columns of more values as numbers.
+MOST_CATEGORIES = 255
+
 
 def drawn(peer, rng):
     """Settings from the ranges that are usual for the peer, with early stopping."""
@@ -169,6 +172,9 @@ def main():
     def frame(numbers, codes, values):
         columns = {f"n{i}": numbers[:, i] for i in range(numbers.shape[1])}
         for i, of_column in enumerate(values):
+            if peer == "HistGradientBoosting" and len(of_column) > MOST_CATEGORIES:
+                columns[f"c{i}"] = codes[:, i]
+                continue
             # Code 0 is a missing value, which CatBoost takes as a category.
             column = codes[:, i].astype(str)
             column = column if peer == "CatBoost" else np.where(codes[:, i] == 0, None, column)

@@ -207,7 +207,7 @@ fn measured(options: &Options, suite: &Tabular, case: &Case, n_seeds: usize, scr
             continue;
         }
         let folder = scratch.join(format!("{}-{seed}", case.name));
-        write_cells(&folder, &detected.target, &[("train", &train), ("valid", &valid), ("test", &test)])?;
+        write_cells(&folder, &detected, [("train", &train), ("valid", &valid), ("test", &test)])?;
         let python = options.peers.as_ref().context("--peers has a Python")?;
         let longest = ours.iter().filter_map(|(_, figures)| Some(figures.last()?.seconds)).fold(0.0, f64::max);
         for ((peer, is_tuned), (_, figures)) in peers.iter().zip(&mut theirs) {
@@ -336,8 +336,7 @@ fn trained(
 ) -> Result<Figures> {
     let started = Instant::now();
     reset_peak();
-    let rest = [train, valid].map(|part| (0..part.n_rows() as u32).map(|row| part.row(row)).collect::<Vec<_>>()).concat();
-    let rest = Subset::of_rows(&detected.table, rest)?;
+    let rest = joined(&detected.table, [train, valid])?;
     let n_folds = Effort::n_folds(rest.n_rows());
     let in_folds = n_folds > 1;
     let train = if in_folds { &rest } else { train };
@@ -368,23 +367,43 @@ fn trained(
     Ok(Figures::new(metrics, &values, seconds, peak_bytes()))
 }
 
-/// Writes what boosting trains on: numbers with NaN where they are missing, the codes of categories, and labels, as raw numbers.
-fn write_cells(folder: &Path, target: &Target, sets: &[(&str, &Subset<&Rowed>)]) -> Result<()> {
+/// Writes what boosting trains on, as raw numbers: numbers that the networks read, with those decoded from text such as dates, and
+/// NaN where they are missing; the codes of categories; and labels.
+fn write_cells(folder: &Path, detected: &Detected, sets: [(&str, &Subset<&Rowed>); 3]) -> Result<()> {
     fs::create_dir_all(folder)?;
+    let [(_, train), (_, valid), _] = sets;
+    let preprocessing = Preprocessing::fit(&detected.columns, &joined(&detected.table, [train, valid])?, Scaling::Standard)?;
+    let (n_numbers, n_columns) = (preprocessing.numbers().len(), preprocessing.feature_names().len());
+    // For each mark of a missing value, the column of numbers.
+    let marked: Vec<usize> = (0..n_numbers).filter(|&col| preprocessing.numbers()[col].has_indicator).collect();
     for (set, rows) in sets {
         let n = rows.n_rows();
-        let mut memory = RowMemory::new(rows.layout(), n);
-        let Chunk { features, labels, categories, .. } = memory.read(rows, 0..n)?;
-        let mut y = labels.to_vec();
-        if !target.classes().is_empty() {
-            y.iter_mut().for_each(|label| *label = target.label(*label));
+        let cells = preprocessing.over(&detected.columns, rows)?;
+        let mut memory = RowMemory::new(cells.layout(), n);
+        let Chunk { features, categories, .. } = memory.read(&cells, 0..n)?;
+        let mut numbers = Vec::with_capacity(n * n_numbers);
+        for row in features.chunks_exact(n_columns) {
+            let start = numbers.len();
+            numbers.extend_from_slice(&row[..n_numbers]);
+            let missing = marked.iter().zip(&row[n_numbers..]).filter(|(_, mark)| **mark == 1.0);
+            missing.for_each(|(col, _)| numbers[start + col] = f32::NAN);
+        }
+        let mut labels = labels_of(rows)?;
+        if !detected.target.classes().is_empty() {
+            labels.iter_mut().for_each(|label| *label = detected.target.label(*label));
         }
         let write = |name: &str, bytes: &[u8]| fs::write(folder.join(format!("{set}.{name}")), bytes);
-        write("numbers", bytemuck::cast_slice(features))?;
+        write("numbers", bytemuck::cast_slice(&numbers))?;
         write("categories", bytemuck::cast_slice(categories))?;
-        write("labels", bytemuck::cast_slice(&y))?;
+        write("labels", bytemuck::cast_slice(&labels))?;
     }
     Ok(())
+}
+
+/// The rows of both parts.
+fn joined<'a>(table: &'a Rowed, parts: [&Subset<&'a Rowed>; 2]) -> Result<Subset<&'a Rowed>> {
+    let rows = parts.map(|part| (0..part.n_rows() as u32).map(|row| part.row(row)).collect::<Vec<_>>()).concat();
+    Ok(Subset::of_rows(table, rows)?)
 }
 
 /// Starts measuring the peak anew, on Linux.
