@@ -45,7 +45,7 @@ enum Target {
 }
 
 impl Destination {
-    /// A file at a path, which a complete table replaces.
+    /// A file at a path, which a complete table replaces. Paths convert into this.
     pub fn path(path: impl Into<PathBuf>) -> Self {
         Self { place: Target::Path(path.into()), shards: None }
     }
@@ -199,6 +199,18 @@ impl Output {
     }
 }
 
+impl<P: AsRef<Path>> From<P> for Destination {
+    fn from(path: P) -> Self {
+        Self::path(path.as_ref())
+    }
+}
+
+impl From<&Self> for Destination {
+    fn from(dest: &Self) -> Self {
+        dest.clone()
+    }
+}
+
 /// The progress of an import, or of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
@@ -229,12 +241,17 @@ pub struct Progress {
 ///
 /// // Streamed, so that the table may be larger than memory.
 /// let table = StreamedTable::open(&path, &ReadAhead::new(64 << 20))?;
-/// copy_table(&table, &Destination::path(&folder).in_shards(ShardSize::Rows(2)), |_| ())?;
+/// copy_table(&table, Destination::path(&folder).in_shards(ShardSize::Rows(2)), |_| ())?;
 /// let shards = ShardedTable::open(&folder)?;
 /// assert_eq!((shards.n_rows(), shards.n_shards()), (3, 2));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn copy_table<S: RowStore>(table: &S, dest: &Destination, mut progress: impl FnMut(Progress)) -> Result<Written, Error> {
+pub fn copy_table<S: RowStore>(
+    table: &S,
+    dest: impl Into<Destination>,
+    mut progress: impl FnMut(Progress),
+) -> Result<Written, Error> {
+    let dest = dest.into();
     if let Some(path) = dest.file().filter(|path| is_same_file(path, table.path())) {
         return Err(Error::SameFile { path: path.to_owned(), input: table.path().to_owned() });
     }

@@ -67,45 +67,11 @@ impl SourceIdentity {
 }
 
 /// Imports a source into a table at `dest`: text, svmlight, numpy's arrays, IDX, CIFAR, images, Arrow, Parquet. The options of a
-/// format read that format; [`ImportOptions`](crate::ImportOptions) detect it.
+/// format read that format; [`ImportOptions`](crate::ImportOptions) detect it. `progress` is called on this thread from time to
+/// time, about once a megabyte.
 ///
 /// A file may be compressed, whatever its name: gzip, zstd and xz are recognised by their first bytes. An existing table at
 /// `dest` is replaced only by a complete one.
-///
-/// # Errors
-/// Those of the format, with the place in the source; an option that would have no effect;
-/// [`Error::FeatureOff`] for a format whose feature is not enabled, with its name; [`Error::SameFile`] if the import would
-/// replace a file that it reads. On `Err`, `dest` is unchanged.
-/// # Examples
-/// ```
-/// # let folder = tempfile::tempdir()?;
-/// # let (source, dest) = (folder.path().join("rows.csv"), folder.path().join("rows.safetensors"));
-/// use brisk_table::{ImportOptions, import};
-///
-/// std::fs::write(&source, "1,0.5\n0,1.5\n")?;
-/// let report = import(&source, &dest, &ImportOptions::default())?;
-/// assert_eq!(report.n_rows, 2);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn import(
-    source: impl AsRef<Path>,
-    dest: impl AsRef<Path>,
-    importer: &(impl Importer + ?Sized),
-) -> Result<ImportReport, Error> {
-    import_with_progress(source, dest, importer, |_| ())
-}
-
-/// Like [`import`]; `progress` is called on this thread from time to time, about once a megabyte.
-pub fn import_with_progress(
-    source: impl AsRef<Path>,
-    dest: impl AsRef<Path>,
-    importer: &(impl Importer + ?Sized),
-    progress: impl FnMut(Progress),
-) -> Result<ImportReport, Error> {
-    import_to(source, &Destination::path(dest.as_ref()), importer, progress)
-}
-
-/// Like [`import_with_progress`], to any destination.
 ///
 /// Shards record the values of categories, the classes and the means that take the place of missing values. If these are found in
 /// the rows, as with [`LabelKind::Classes`](crate::LabelKind), [`Categorical`](crate::Categorical) and
@@ -113,15 +79,28 @@ pub fn import_with_progress(
 /// shard is on this machine.
 ///
 /// # Errors
-/// As for [`import`] and [`ShardedWriter`](crate::ShardedWriter); [`Error::Source`] if the source has other values when it is
-/// read again.
-pub fn import_to(
+/// Those of the format, with the place in the source; an option that would have no effect;
+/// [`Error::FeatureOff`] for a format whose feature is not enabled, with its name; [`Error::SameFile`] if the import would
+/// replace a file that it reads; those of [`ShardedWriter`](crate::ShardedWriter); [`Error::Source`] if a source that is read
+/// twice has other values the second time. On `Err`, a file at `dest` is unchanged.
+/// # Examples
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// # let (source, dest) = (folder.path().join("rows.csv"), folder.path().join("rows.safetensors"));
+/// use brisk_table::{ImportOptions, import};
+///
+/// std::fs::write(&source, "1,0.5\n0,1.5\n")?;
+/// let report = import(&source, &dest, &ImportOptions::default(), |_| ())?;
+/// assert_eq!(report.n_rows, 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn import(
     source: impl AsRef<Path>,
-    dest: &Destination,
+    dest: impl Into<Destination>,
     importer: &(impl Importer + ?Sized),
     mut progress: impl FnMut(Progress),
 ) -> Result<ImportReport, Error> {
-    run(importer, source.as_ref(), dest, &mut progress)
+    run(importer, source.as_ref(), &dest.into(), &mut progress)
 }
 
 /// Imports with the options of a format.
@@ -147,7 +126,7 @@ pub(crate) fn run(
     Ok(report)
 }
 
-/// Like [`import_with_progress`], unless the table at `dest` was made with these options from a source of this name, length and
+/// Like [`import`], unless the table at `dest` was made with these options from a source of this name, length and
 /// time of modification. The files of a folder count together.
 ///
 /// # Errors
@@ -169,5 +148,5 @@ pub fn import_if_changed(
     {
         return Ok(Imported::Unchanged);
     }
-    import_with_progress(source, dest, importer, progress).map(|report| Imported::Written(Box::new(report)))
+    import(source, dest, importer, progress).map(|report| Imported::Written(Box::new(report)))
 }

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use brisk_table::{ColumnOptions, CsvOptions, Error, ImportOptions, import};
+use crate::import;
+use brisk_table::{ColumnOptions, CsvOptions, Error, ImportOptions};
 
 /// Checks that importing `source` onto `dest` is refused as the same file, and neither the file nor its folder changes.
 #[track_caller]

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use brisk_table::{Error, Format, ImportOptions, Table, import};
+use crate::import;
+use brisk_table::{Error, Format, ImportOptions, Table};
 
 use crate::real_files::data;
 

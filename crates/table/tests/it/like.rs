@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
+use crate::import;
 use brisk_table::{
     BadRows, Categorical, ColumnOptions, CsvOptions, Error, ImportReport, ImportWarning, LabelKind, Missing, Schema, Table,
-    TableWriter, Weights, import,
+    TableWriter, Weights,
 };
 
 fn columns() -> ColumnOptions {

@@ -53,7 +53,8 @@ fn names_of_tensors_are_escaped() {
 #[test]
 #[cfg(feature = "csv")]
 fn names_of_columns_and_cells_are_escaped() {
-    use brisk_table::{ColumnOptions, ColumnRef, CsvOptions, import};
+    use crate::import;
+    use brisk_table::{ColumnOptions, ColumnRef, CsvOptions};
 
     let (folder, dest) = crate::scratch();
     let rows = folder.path().join("rows.csv");

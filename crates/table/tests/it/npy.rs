@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use brisk_table::{ArrayRef, DType, Error, ImportWarning, NotFinite, NpyLabels, NpyOptions, Table, import};
+use crate::import;
+use brisk_table::{ArrayRef, DType, Error, ImportWarning, NotFinite, NpyLabels, NpyOptions, Table};
 
 /// A .npy file as numpy writes it.
 pub(crate) fn npy(descr: &str, fortran: &str, shape: &str, values: &[u8]) -> Vec<u8> {

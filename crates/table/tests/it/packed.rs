@@ -4,7 +4,8 @@
 use std::fs;
 use std::path::Path;
 
-use brisk_table::{CsvOptions, Table, import};
+use crate::import;
+use brisk_table::{CsvOptions, Table};
 
 /// 2,000 rows: the label, and three numbers.
 fn text() -> String {

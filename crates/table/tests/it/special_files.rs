@@ -5,7 +5,8 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
 
-use brisk_table::{BadRows, Error, Format, ImagesOptions, ImportOptions, StreamedTable, Table, import};
+use crate::import;
+use brisk_table::{BadRows, Error, Format, ImagesOptions, ImportOptions, StreamedTable, Table};
 
 fn special_files(folder: &Path) -> Vec<(&'static str, &'static str)> {
     assert!(Command::new("mkfifo").arg(folder.join("pipe.png")).status().unwrap().success(), "a pipe can be made");
