@@ -367,8 +367,8 @@ pub(crate) fn check_losses(losses: &[f32], n_skipped: usize, epoch: usize) -> Re
     }
 }
 
-/// The number of batches that are submitted at a time.
-const BATCHES_AT_A_TIME: usize = 64;
+/// The maximum number of batches that are submitted at a time, so that the progress bar moves and a request to stop is noticed.
+pub(crate) const BATCHES_AT_A_TIME: usize = 64;
 
 /// The losses of an epoch.
 #[derive(Debug, Clone, PartialEq)]

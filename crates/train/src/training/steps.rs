@@ -11,9 +11,7 @@ use super::notified::Notified;
 use crate::error::Error;
 use crate::feed::{CountFrom, OpenFeed};
 use crate::fit_report::Ended;
-
-/// The maximum number of steps that are submitted at a time, so that the progress bar moves and a request to stop is noticed.
-const MAX_STEPS_AT_A_TIME: usize = 64;
+use crate::step::BATCHES_AT_A_TIME;
 
 /// About how long the steps that are submitted at a time may take, if steps are slow.
 const TIME_OF_STEPS: Duration = Duration::from_millis(250);
@@ -56,7 +54,7 @@ impl Training<'_> {
         let mut part = self.start_part(fit, rates);
         // Those of batches that no callback was told of.
         drop(self.replicas.take_batch_waits());
-        let result = train.for_each_range_from(part.from, epoch, CountFrom::Epoch, MAX_STEPS_AT_A_TIME, |range| {
+        let result = train.for_each_range_from(part.from, epoch, CountFrom::Epoch, BATCHES_AT_A_TIME, |range| {
             let range_end = (range.first_batch + range.n_batches).min(part.end);
             while part.n_done < range_end {
                 let ended = match self.requested_end(fit) {
@@ -129,7 +127,7 @@ impl Training<'_> {
     /// The most batches that may be submitted together.
     fn most_batches(&self, part: &Part<'_>, fit: &Fit) -> usize {
         if self.is_profiled(part, fit) {
-            return self.config.profile_batches.min(MAX_STEPS_AT_A_TIME);
+            return self.config.profile_batches.min(BATCHES_AT_A_TIME);
         }
         if self.config.detect_anomaly { 1 } else { part.most.min(self.replicas.most_batches()) }
     }
@@ -241,5 +239,5 @@ impl Training<'_> {
 /// How many steps take about `time`, if `n` steps took `elapsed`; at least one.
 fn steps_in(time: Duration, n: usize, elapsed: Duration) -> usize {
     let n_steps = n as f64 * time.as_secs_f64() / elapsed.as_secs_f64().max(1e-9);
-    (n_steps as usize).clamp(1, MAX_STEPS_AT_A_TIME)
+    (n_steps as usize).clamp(1, BATCHES_AT_A_TIME)
 }
