@@ -3,6 +3,7 @@
 
 mod atomic_file;
 mod claim;
+mod nearest;
 mod permissions;
 mod printable;
 mod rename;
@@ -14,6 +15,7 @@ mod write;
 
 pub use atomic_file::{AtomicFile, sync_folder};
 pub use claim::{Leftover, create_claimed};
+pub use nearest::nearest;
 pub use printable::{Printable, listed, printable};
 pub use rename::{PublishError, replace};
 pub use same_file::{FileId, is_same_file};

@@ -20,9 +20,6 @@ mod local_copy;
 mod lock;
 mod map;
 mod mapped;
-#[cfg(feature = "import")]
-#[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "each importer uses its own part of it"))]
-mod nearest;
 mod parts;
 mod remedy;
 #[cfg(feature = "remote")]

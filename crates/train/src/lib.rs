@@ -14,12 +14,12 @@ mod gradient_clip;
 #[cfg(any(doc, doctest))]
 pub mod guide;
 mod host_memory;
+mod likely_metric;
 mod loaded_part;
 mod lr_finder;
 mod memory_check;
 mod model;
 mod moments;
-mod nearest;
 mod predictor;
 mod progress;
 mod report_file;

@@ -7,12 +7,12 @@ pub(crate) mod text;
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use brisk_atomic_file::nearest;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::error::Error;
-use crate::nearest::nearest;
 
 /// The settings in a TOML file.
 pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {

@@ -1,13 +1,12 @@
 use std::collections::HashMap;
 
-use brisk_atomic_file::listed;
+use brisk_atomic_file::{listed, nearest};
 
 use super::features::{FeatureRules, OnMissing};
 use super::{Categorical, Class, ColumnOptions, ColumnRef, FeatureDType, Indicators, LabelKind, Like, Missing};
 use crate::error::SourceError;
 use crate::format::RecordedSettings;
 use crate::import_format::{ImportSetting, Unused};
-use crate::nearest::nearest;
 use crate::schema::Weights;
 
 /// The roles of the columns of a source. Columns are counted from 0, and a column without a role is dropped.
@@ -188,7 +187,7 @@ impl ColumnRef {
             role,
             asked: self.to_string(),
             nearest: match self {
-                Self::Name(name) | Self::Word(name) => nearest(name, names).map(Box::from),
+                Self::Name(name) | Self::Word(name) => nearest(name, names.iter().map(String::as_str)).map(Box::from),
                 Self::Last | Self::Index(_) => None,
             },
             found: names.to_vec(),

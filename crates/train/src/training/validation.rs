@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use brisk_metrics::{Direction, Error as MetricError, Metric, MetricValue, Scored};
 
 use crate::error::Error;
-use crate::nearest::likely_metric;
+use crate::likely_metric::likely_metric;
 use crate::task::Task;
 use crate::trainer_config::TrainerConfig;
 use crate::warning::Warning;

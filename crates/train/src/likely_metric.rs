@@ -1,10 +1,4 @@
-//! The known name that was probably meant.
-
-/// The one of `names` that is closest to `found`, if less than a third of its characters differ.
-pub(crate) fn nearest<'n>(found: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
-    let distance = |name: &str| strsim::levenshtein(name, found);
-    names.into_iter().min_by_key(|name| distance(name)).filter(|name| 3 * distance(name) < found.len())
-}
+use brisk_atomic_file::nearest;
 
 /// The metric that was probably meant: `found` lacks `valid_`, or is close to a name.
 pub(crate) fn likely_metric<'n>(found: &str, names: &'n [String]) -> Option<&'n str> {
