@@ -99,7 +99,7 @@ pub use import_format::{Format, ImportSetting, Unused};
 pub use iso_time::IsoTime;
 #[cfg(feature = "remote")]
 pub use local_copy::LocalCopy;
-pub use map::Access;
+pub use map::Advice;
 #[cfg(feature = "npy")]
 pub use npy::{ArrayRef, NpyLabels, NpyOptions};
 pub use remedy::{Expected, Remedy};

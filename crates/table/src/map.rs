@@ -8,9 +8,9 @@ use std::ops::Range;
 
 use memmap2::{Mmap, MmapMut};
 
-/// How the pages of a map will be accessed.
+/// How the pages of a map will be accessed: the advice of `madvise`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum Advice {
     /// Rows are read in order: the system reads far ahead.
     Sequential,
     /// Rows are read in random order: the system reads only the pages that are accessed.
@@ -59,17 +59,17 @@ impl Bytes {
     }
 
     /// Tells the system how the bytes will be accessed; does nothing for a copy, or on systems without such hints.
-    pub(crate) fn advise(&self, access: Access) -> io::Result<()> {
+    pub(crate) fn advise(&self, advice: Advice) -> io::Result<()> {
         #[cfg(unix)]
         if let Self::Mapped(map) = self {
-            map.advise(match access {
-                Access::Sequential => memmap2::Advice::Sequential,
-                Access::Random => memmap2::Advice::Random,
-                Access::WillNeed => memmap2::Advice::WillNeed,
+            map.advise(match advice {
+                Advice::Sequential => memmap2::Advice::Sequential,
+                Advice::Random => memmap2::Advice::Random,
+                Advice::WillNeed => memmap2::Advice::WillNeed,
             })?;
         }
         #[cfg(not(unix))]
-        let _ = access;
+        let _ = advice;
         Ok(())
     }
 

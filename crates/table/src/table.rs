@@ -9,7 +9,7 @@ use crate::description::describe;
 use crate::dtype::{DType, Element};
 use crate::error::Error;
 use crate::format::{FEATURES, LABELS, Tensor};
-use crate::map::{Access, Bytes};
+use crate::map::{Advice, Bytes};
 use crate::parts::{Opened, Part, Parts};
 #[cfg(feature = "remote")]
 use crate::remote::{Object, Place, Remote};
@@ -180,8 +180,8 @@ impl Table {
     ///
     /// # Errors
     /// [`Error::Io`] if the system rejects the hint; the table can still be used.
-    pub fn advise(&self, access: Access) -> Result<(), Error> {
-        self.bytes.advise(access).map_err(Error::io(&self.path, "advise on"))
+    pub fn advise(&self, advice: Advice) -> Result<(), Error> {
+        self.bytes.advise(advice).map_err(Error::io(&self.path, "advise on"))
     }
 
     fn check_dtype<T: Element>(&self, name: &'static str, stored: DType) -> Result<(), Error> {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use brisk_loader::{Hint, RowBuffers, RowSelection, RowSource};
-use brisk_table::{Access, Error, LabelsFrom, ReadAhead, Schema, StreamedTable, Table, TableWriter, TensorNames};
+use brisk_table::{Advice, Error, LabelsFrom, ReadAhead, Schema, StreamedTable, Table, TableWriter, TensorNames};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 
@@ -74,8 +74,8 @@ fn hints_change_no_row() {
     #[expect(unsafe_code, reason = "copies take no hints")]
     let mapped = unsafe { Table::open_mapped(&path) }.unwrap();
     for table in [&mapped, &Table::open(&path).unwrap()] {
-        for access in [Access::Sequential, Access::Random, Access::WillNeed] {
-            table.advise(access).unwrap();
+        for advice in [Advice::Sequential, Advice::Random, Advice::WillNeed] {
+            table.advise(advice).unwrap();
         }
         let borrowed = table.rows::<f32>(0..100_000).unwrap();
         table.hint(RowSelection::Range(0..200_000), Hint::WillNeed);
