@@ -146,6 +146,37 @@ impl Default for TrainerConfig {
 }
 
 impl TrainerConfig {
+    /// The settings that another value may have in a run that resumes; all others must be the same.
+    pub(crate) const FREE: &[&str] = &[
+        // What follows from these is compared: batches of an epoch, validation rows, steps of the schedule.
+        "drop_last",
+        "limit_train_batches",
+        "limit_valid_batches",
+        // The scale is part of the state.
+        "scaler.init_scale",
+        // These say when a run ends, is validated, and what it writes.
+        "max_epochs",
+        "max_steps",
+        "max_time",
+        "min_epochs",
+        "max_skipped",
+        "extend",
+        "early_stopping",
+        "validate_every",
+        "validate_within_epoch",
+        "sanity_validation",
+        "checkpoint_every",
+        "checkpoint_interval",
+        "checkpoint_on_error",
+        "keep_best",
+        "detect_anomaly",
+        "record_grad_norms",
+        "profile_batches",
+    ];
+
+    /// The settings without which a position within an epoch has another meaning.
+    pub(crate) const MOVES_BATCHES: &[&str] = &["seed", "batch_rows", "accumulate"];
+
     /// Reads settings from a TOML file. Their names are those of the fields; a field that is left out has its default.
     ///
     /// # Errors

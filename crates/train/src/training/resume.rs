@@ -12,6 +12,7 @@ use crate::rows::{Difference, RowNames};
 use crate::run_state::RunState;
 use crate::settings::compare;
 use crate::standardisation::Standardisation;
+use crate::trainer_config::TrainerConfig;
 
 /// A property of a run, apart from its settings, that is recorded under `key` and must be the same in a run that resumes.
 struct Recorded {
@@ -41,44 +42,13 @@ const RATES: &str = "learning_rates";
 /// How many steps after the first one are sampled, evenly over the run.
 const SAMPLED_RATES: usize = 64;
 
-/// Settings that another value may have in a run that resumes.
-const FREE: &[&str] = &[
-    // What follows from these is compared: batches of an epoch, validation rows, steps of the schedule.
-    "drop_last",
-    "limit_train_batches",
-    "limit_valid_batches",
-    // The scale is part of the state.
-    "scaler.init_scale",
-    // These say when a run ends, is validated, and what it writes.
-    "max_epochs",
-    "max_steps",
-    "max_time",
-    "min_epochs",
-    "max_skipped",
-    "extend",
-    "early_stopping",
-    "validate_every",
-    "validate_within_epoch",
-    "sanity_validation",
-    "checkpoint_every",
-    "checkpoint_interval",
-    "checkpoint_on_error",
-    "keep_best",
-    "detect_anomaly",
-    "record_grad_norms",
-    "profile_batches",
-];
-
 /// The settings that a checkpoint records.
 pub(super) fn compared(mut settings: Value) -> Value {
     if let Value::Object(settings) = &mut settings {
-        settings.retain(|name, _| !is_one_of(FREE, name));
+        settings.retain(|name, _| !is_one_of(TrainerConfig::FREE, name));
     }
     settings
 }
-
-/// Settings without which a position within an epoch has another meaning.
-const MOVES_BATCHES: &[&str] = &["seed", "batch_rows", "accumulate"];
 
 /// Whether `name` is one of the settings, or a part of one.
 fn is_one_of(settings: &[&str], name: &str) -> bool {
@@ -116,7 +86,7 @@ impl Training<'_> {
         let mut run = RunState::of(checkpoint, self.early_stopping(), &self.validation.watched, self.params)?;
         let settings = self.differing_settings(checkpoint);
         if self.differing(checkpoint).iter().any(|(recorded, _)| recorded.moves_batches)
-            || settings.iter().any(|found| is_one_of(MOVES_BATCHES, &found.what))
+            || settings.iter().any(|found| is_one_of(TrainerConfig::MOVES_BATCHES, &found.what))
         {
             // The batches of the epoch have changed, so the epoch starts again.
             run.restart_epoch();
@@ -189,7 +159,7 @@ impl Training<'_> {
         compare(&theirs, &self.settings, "", &mut |what, values| {
             let is_of_precision = is_one_of(&["precision", "scaler"], &what);
             let mismatch = if is_of_precision { ResumeMismatch::Precision } else { ResumeMismatch::Settings };
-            if !is_one_of(FREE, &what) && (is_scaled || !is_one_of(&["scaler"], &what)) {
+            if !is_one_of(TrainerConfig::FREE, &what) && (is_scaled || !is_one_of(&["scaler"], &what)) {
                 differences.push(ResumeDifference::new(mismatch, what, values));
             }
         });
