@@ -21,8 +21,8 @@ use crate::step_inputs::StepInputs;
 ///
 /// A step records two kernels, and one more for each further optimizer: call [`backward`](Self::backward), then
 /// [`step`](Self::step) for each optimizer, then [`update`](Self::update), then [`Graph::advance`] for the `state` of each
-/// optimizer. To clip or read gradients, [`unscale`](Self::unscale) them first. To sum gradients over several batches, call
-/// `backward` on the sum of their losses, which have the same scale.
+/// optimizer. To clip or read gradients, [`unscale`](Self::unscale) them first, which returns the step that is left. To sum
+/// gradients over several batches, call `backward` on the sum of their losses, which have the same scale.
 ///
 /// The scale is kept on the device, where [`write_initial`](Self::write_initial) or [`load_state`](Self::load_state) must write
 /// it before the first step. Every step is skipped if the scale falls below 2⁻¹²⁶, unlike in PyTorch; [`report`](Self::report)
@@ -52,9 +52,9 @@ use crate::step_inputs::StepInputs;
 /// let (labels, weights) = (graph.constant("labels", &[0.0, 1.0], &[2]), graph.constant("weights", &[1.0; 2], &[2]));
 /// let loss = model.forward(&params.bind(&graph), &x).bce_with_logits(&labels, &weights, Reduction::Mean, 1.0);
 /// scaler.backward(&loss)?;
-/// scaler.unscale(&graph, params.grads(), &inputs.state); // only because the gradients are clipped
+/// let unscaled = scaler.unscale(&graph, &params, &inputs); // only because the gradients are clipped
 /// params.clip_grad_norm(&graph, 1.0);
-/// scaler.step(&graph, &optimizer, &params, &inputs);
+/// unscaled.step(&optimizer);
 /// scaler.update(&graph);
 /// graph.advance(&inputs.state);
 ///
@@ -121,7 +121,8 @@ struct Recorded {
     /// The results of `scale`.
     scaled: Vec<Slice>,
     any_updated: bool,
-    gradients: Vec<Gradients>,
+    /// The gradients that have been divided by the scale, and the state that says whether they are finite.
+    unscaled: Vec<[Slice; 2]>,
 }
 
 /// A model whose step the scaler is part of.
@@ -133,13 +134,14 @@ struct Stepped {
     origin: Origin,
 }
 
-/// Gradients that have been divided by the scale.
+/// Gradients that have been divided by the scale, which their optimizer can use; from [`GradScaler::unscale`].
 #[derive(Debug)]
-struct Gradients {
-    grads: Slice,
-    /// The state that says whether they are finite.
-    state: Slice,
-    has_stepped: bool,
+#[must_use = "its `step` records the step of the optimizer"]
+pub struct Unscaled<'a> {
+    scaler: &'a GradScaler,
+    graph: &'a Graph,
+    params: &'a Parameters,
+    inputs: &'a StepInputs,
 }
 
 /// The names in PyTorch's `state_dict`.
@@ -242,113 +244,69 @@ impl GradScaler {
     }
 
     /// Records that gradients are divided by the scale, after the backward pass and before they are clipped or otherwise read. If
-    /// one is not finite, `state` says that the step must be skipped; kernels recorded between the two see the gradients
-    /// unchanged.
+    /// one is not finite, the `state` of `inputs` says that the step must be skipped; kernels recorded before
+    /// [`Unscaled::step`] see the gradients unchanged.
     ///
     /// # Errors
-    /// [`Error::Refused`] if no loss has been scaled, if these gradients have been unscaled or used by a step since the last
-    /// update, or are not f32, or if `state` belongs to other gradients.
+    /// [`Error::Refused`] if no loss has been scaled, if these gradients have been unscaled since the last update, or if the
+    /// state belongs to other gradients.
     #[track_caller]
-    pub fn unscale(&self, graph: &Graph, grads: &Persistent, state: &Persistent) {
-        if !self.config().enabled {
-            return;
+    pub fn unscale<'a>(&'a self, graph: &'a Graph, params: &'a Parameters, inputs: &'a StepInputs) -> Unscaled<'a> {
+        if self.config().enabled {
+            let (grads, state) = (graph.buffer(params.grads()), graph.buffer(&inputs.state));
+            match self.check_unscale(grads, state, params, inputs) {
+                Ok(()) => {
+                    let (scale, counts) = (graph.buffer(&self.scale), graph.buffer(&self.counts));
+                    graph.push(Unscale { n: params.grads().len() }, &[scale, grads, counts, state]);
+                    self.recorded.borrow_mut().unscaled.push([grads, state]);
+                }
+                Err(error) => graph.fail(error),
+            }
         }
-        let (grads_slice, state_slice) = (graph.buffer(grads), graph.buffer(state));
-        if let Err(error) = self.check_unscale(grads, grads_slice, state, state_slice) {
-            return graph.fail(error);
-        }
-        let (scale, counts) = (graph.buffer(&self.scale), graph.buffer(&self.counts));
-        graph.push(Unscale { n: grads.len() }, &[scale, grads_slice, counts, state_slice]);
-        let gradients = Gradients { grads: grads_slice, state: state_slice, has_stepped: false };
-        self.recorded.borrow_mut().gradients.push(gradients);
+        Unscaled { scaler: self, graph, params, inputs }
     }
 
-    fn check_unscale(&self, grads: &Persistent, grads_slice: Slice, state: &Persistent, state_slice: Slice) -> Result<(), Error> {
+    fn check_unscale(&self, grads: Slice, state: Slice, params: &Parameters, inputs: &StepInputs) -> Result<(), Error> {
         let refused = |found: String, expected: &'static str| Err(Error::Refused { op: "unscale", found, expected });
-        if grads.dtype() != DType::F32 {
-            let found = format!("the gradients are {:?}", grads.dtype());
-            return refused(
-                found,
-                "f32 gradients, as master parameters have; 16-bit gradients would underflow when they are divided by the scale",
-            );
-        }
         let recorded = self.recorded.borrow();
         if !recorded.any_scaled {
             let expected = "a call of `scale` or `backward` before, since these gradients are divided by the scale";
             return refused("no loss has been scaled".to_owned(), expected);
         }
-        if let Some(known) = recorded.gradients.iter().find(|known| known.grads == grads_slice) {
-            let done = if known.has_stepped { "used by a step" } else { "unscaled" };
-            return refused(format!("`{}` have been {done} since the last update", grads.name()), "once a step, before it");
+        if recorded.unscaled.iter().any(|known| known[0] == grads) {
+            let found = format!("`{}` have been unscaled since the last update", params.grads().name());
+            let expected = "once before `update`, and then `Unscaled::step`; combine several optimizers by `CombinedOptimizer`, or \
+                            give each its own `Parameters`";
+            return refused(found, expected);
         }
-        if recorded.gradients.iter().any(|known| known.state == state_slice) {
-            let found = format!("`{}` is the state of an optimizer of other gradients", state.name());
+        if recorded.unscaled.iter().any(|known| known[1] == state) {
+            let found = format!("`{}` is the state of an optimizer of other gradients", inputs.state.name());
             return refused(found, "a state for each optimizer, which tells it whether to skip");
         }
         Ok(())
     }
 
     /// Records the step of the optimizer, which is skipped if a gradient is not finite; [unscales](Self::unscale) the gradients
-    /// first, unless that has been recorded.
+    /// first.
     ///
     /// # Errors
-    /// [`Error::Refused`] if these gradients have been used by a step since the last update, were unscaled with another `state`,
-    /// or are [accumulated](crate::Accumulate) after they were unscaled, if the optimizer does not [skip](Optimizer::skips), or
-    /// if the scaler is part of the step of another model in another graph; the errors of the optimizer.
+    /// As for [`unscale`](Self::unscale) and [`Unscaled::step`].
     #[track_caller]
     pub fn step(&self, graph: &Graph, optimizer: &dyn Optimizer, params: &Parameters, inputs: &StepInputs) {
         let _caller = graph.enter_from_caller();
-        if !self.config().enabled {
-            return optimizer.record(graph, params, inputs);
-        }
-        let grads = graph.buffer(params.grads());
-        let position = || self.recorded.borrow().gradients.iter().position(|known| known.grads == grads);
-        if optimizer.skips() && position().is_none() {
-            self.unscale(graph, params.grads(), &inputs.state);
-        }
-        let at = position();
-        let checked = self.check_step(graph, optimizer, at, inputs, grads).and_then(|()| self.check_model(graph, params));
-        if let Err(error) = checked {
+        if let Err(error) = self.check_skips(optimizer) {
             return graph.fail(error);
         }
-        optimizer.record(graph, params, inputs);
-        if let Some(at) = at {
-            self.recorded.borrow_mut().gradients[at].has_stepped = true;
-        }
+        self.unscale(graph, params, inputs).step(optimizer);
     }
 
-    /// Whether a step may use the gradients that were recorded as number `at`. They were not recorded if they could not be
-    /// unscaled.
-    fn check_step(
-        &self,
-        graph: &Graph,
-        optimizer: &dyn Optimizer,
-        at: Option<usize>,
-        inputs: &StepInputs,
-        grads: Slice,
-    ) -> Result<(), Error> {
-        let refused = |found: &str, expected: &'static str| Err(Error::Refused { op: "step", found: found.to_owned(), expected });
-        if !optimizer.skips() {
-            let found = "the optimizer does not say that its steps can be skipped";
-            return refused(found, "one that changes nothing while `state.skip` is not 0, and says so by `Optimizer::skips`");
+    fn check_skips(&self, optimizer: &dyn Optimizer) -> Result<(), Error> {
+        if !self.config().enabled || optimizer.skips() {
+            return Ok(());
         }
-        let Some(at) = at else { return Ok(()) };
-        let known = &self.recorded.borrow().gradients[at];
-        if known.has_stepped {
-            let expected =
-                "one step, then `update`; combine several optimizers by `CombinedOptimizer`, or give each its own `Parameters`";
-            return refused("these parameters have made a step since the last update", expected);
-        }
-        if known.state != graph.buffer(&inputs.state) {
-            let found = "the gradients were unscaled with another `state`";
-            return refused(found, "the state of this optimizer, which tells it whether to skip");
-        }
-        if is_accumulated_since_unscale(graph, grads) {
-            let found = "the gradients of batches are accumulated after they were unscaled";
-            let expected = "`backward`, `Accumulate::record`, `unscale`, `step`, so that their sum is checked";
-            return refused(found, expected);
-        }
-        Ok(())
+        let found = "the optimizer does not say that its steps can be skipped".to_owned();
+        let expected = "one that changes nothing while `state.skip` is not 0, and says so by `Optimizer::skips`";
+        Err(Error::Refused { op: "step", found, expected })
     }
 
     /// Models that are trained by separate graphs have separate gradients, which one scale and one count of finite steps cannot
@@ -377,12 +335,12 @@ impl GradScaler {
             return;
         }
         let mut recorded = self.recorded.borrow_mut();
-        if recorded.gradients.is_empty() {
+        if recorded.unscaled.is_empty() {
             let found = "no gradients have been unscaled since the last update".to_owned();
             return graph.fail(Error::Refused { op: "update", found, expected: "`step` before" });
         }
         graph.push(self.config().kernel(), &[graph.buffer(&self.scale), graph.buffer(&self.counts)]);
-        recorded.gradients.clear();
+        recorded.unscaled.clear();
         recorded.any_updated = true;
     }
 
@@ -491,7 +449,7 @@ impl GradScaler {
     }
 
     fn check_updated(&self, op: &'static str) -> Result<(), Error> {
-        if self.recorded.borrow().gradients.is_empty() {
+        if self.recorded.borrow().unscaled.is_empty() {
             return Ok(());
         }
         let found = "gradients are unscaled without an `update` after it, so that the scale never changes".to_owned();
@@ -504,6 +462,37 @@ impl GradScaler {
         }
         let expected = "an unscaled loss; for a scaled loss, call `Graph::backward`";
         Err(Error::Refused { op, found: "the loss has been scaled by `scale`".to_owned(), expected })
+    }
+}
+
+impl Unscaled<'_> {
+    /// Records the step of the optimizer, which is skipped if a gradient is not finite.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if the gradients are [accumulated](crate::Accumulate) after they were unscaled, if the optimizer does
+    /// not [skip](Optimizer::skips), or if the scaler is part of the step of another model in another graph; the errors of the
+    /// optimizer.
+    #[track_caller]
+    pub fn step(self, optimizer: &dyn Optimizer) {
+        let Self { scaler, graph, params, inputs } = self;
+        let _caller = graph.enter_from_caller();
+        if scaler.config().enabled
+            && let Err(error) = self.check(optimizer)
+        {
+            return graph.fail(error);
+        }
+        optimizer.record(graph, params, inputs);
+    }
+
+    fn check(&self, optimizer: &dyn Optimizer) -> Result<(), Error> {
+        let Self { scaler, graph, params, .. } = self;
+        scaler.check_skips(optimizer)?;
+        if is_accumulated_since_unscale(graph, graph.buffer(params.grads())) {
+            let found = "the gradients of batches are accumulated after they were unscaled".to_owned();
+            let expected = "`backward`, `Accumulate::record`, `unscale`, `step`, so that their sum is checked";
+            return Err(Error::Refused { op: "step", found, expected });
+        }
+        scaler.check_model(graph, params)
     }
 }
 

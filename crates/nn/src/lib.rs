@@ -83,7 +83,7 @@ pub use ema::{Ema, EmaConfig, EmaStart};
 pub use embedding::Embedding;
 pub use entry::Entry;
 pub use feature_scale::FeatureScale;
-pub use grad_scaler::{GradScaler, GradScalerConfig, ScalerReport};
+pub use grad_scaler::{GradScaler, GradScalerConfig, ScalerReport, Unscaled};
 pub use group_norm::GroupNorm;
 pub use init::Init;
 pub use layer_norm::LayerNorm;

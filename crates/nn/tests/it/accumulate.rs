@@ -21,9 +21,9 @@ fn run(grads: &[f32], every: Option<u32>, rates: &[f32]) -> Result<(Vec<[f32; 3]
         let n_batches = u32::try_from(grads.len()).expect("a few");
         Accumulate::new(&params, every).ending_after(n_batches).record(&graph, &params, &inputs.state);
     }
-    scaler.unscale(&graph, params.grads(), &inputs.state);
+    let unscaled = scaler.unscale(&graph, &params, &inputs);
     params.clip_grad_norm(&graph, 0.25);
-    scaler.step(&graph, &adam, &params, &inputs);
+    unscaled.step(&adam);
     ema.record(&graph, &params, &inputs.state);
     scaler.update(&graph);
     graph.advance(&inputs.state);

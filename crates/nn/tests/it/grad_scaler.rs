@@ -6,7 +6,7 @@ use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{DType, Graph, Persistent, Tensor};
 use brisk_nn::{
     Accumulate, Adam, Ema, Error, GradScaler, GradScalerConfig, Init, Momentum, Optimizer, Parameters, ParametersBuilder, Sgd,
-    StepInputs, WeightDecay,
+    StepInputs, Unscaled, WeightDecay,
 };
 
 /// The input for PyTorch: the gradients of ten steps, unscaled.
@@ -56,11 +56,14 @@ fn trajectory(optimizer: impl Fn(&Parameters) -> Box<dyn Optimizer>, max_norm: O
     let Setting { params, inputs, graph } = &setting;
     let (scaler, factor) = (GradScaler::new(CONFIG)?, Persistent::new("factor", DType::F32, 1));
     scaler.backward(&setting.loss(&factor))?;
-    if let Some(max_norm) = max_norm {
-        scaler.unscale(graph, params.grads(), &inputs.state);
-        params.clip_grad_norm(graph, max_norm);
+    match max_norm {
+        Some(max_norm) => {
+            let unscaled = scaler.unscale(graph, params, inputs);
+            params.clip_grad_norm(graph, max_norm);
+            unscaled.step(&*optimizer(params));
+        }
+        None => scaler.step(graph, &*optimizer(params), params, inputs),
     }
-    scaler.step(graph, &*optimizer(params), params, inputs);
     scaler.update(graph);
     graph.advance(&inputs.state);
 
@@ -223,8 +226,7 @@ fn a_scaler_that_is_not_enabled_records_what_there_would_be_without() -> Result<
     let Setting { params, inputs, graph } = &setting;
     let scaler = GradScaler::new(GradScalerConfig { enabled: false, ..CONFIG })?;
     graph.backward(&scaler.scale(&setting.loss(&factor)))?;
-    scaler.unscale(graph, params.grads(), &inputs.state);
-    scaler.step(graph, &Sgd::new(params), params, inputs);
+    scaler.unscale(graph, params, inputs).step(&Sgd::new(params));
     scaler.update(graph);
     assert_eq!(
         graph.with_program(|program| program.kernel_names().filter(|name| name.contains("scale")).count()),
@@ -289,8 +291,8 @@ impl Setting {
         scaler.backward(&self.factor_loss()).expect("the loss can be differentiated");
     }
 
-    fn unscale(&self, scaler: &GradScaler) {
-        scaler.unscale(&self.graph, self.params.grads(), &self.inputs.state);
+    fn unscale<'a>(&'a self, scaler: &'a GradScaler) -> Unscaled<'a> {
+        scaler.unscale(&self.graph, &self.params, &self.inputs)
     }
 
     fn step(&self, scaler: &GradScaler) {
@@ -301,7 +303,7 @@ impl Setting {
 #[test]
 fn what_is_recorded_out_of_turn_is_refused() -> Result<(), Error> {
     check_refused(
-        |setting, scaler| setting.unscale(scaler),
+        |setting, scaler| _ = setting.unscale(scaler),
         "unscale: no loss has been scaled, expected a call of `scale` or `backward` before",
     );
     check_refused(|setting, scaler| setting.step(scaler), "unscale: no loss has been scaled");
@@ -317,34 +319,26 @@ fn what_is_recorded_out_of_turn_is_refused() -> Result<(), Error> {
     check_refused(
         |setting, scaler| {
             setting.scaled(scaler);
-            scaler.unscale(&setting.graph, &Persistent::new("halves", DType::F16, 64), &setting.inputs.state);
+            _ = setting.unscale(scaler);
+            _ = setting.unscale(scaler);
         },
-        "unscale: the gradients are F16, expected f32 gradients",
+        "unscale: `gradients` have been unscaled since the last update, expected once before `update`",
     );
     check_refused(
         |setting, scaler| {
             setting.scaled(scaler);
-            setting.unscale(scaler);
-            setting.unscale(scaler);
+            _ = setting.unscale(scaler);
+            setting.step(scaler);
         },
-        "unscale: `gradients` have been unscaled since the last update, expected once a step",
-    );
-    check_refused(
-        |setting, scaler| {
-            setting.scaled(scaler);
-            setting.unscale(scaler);
-            let elsewhere = StepInputs { state: Graph::state_buffer(), ..setting.inputs.clone() };
-            scaler.step(&setting.graph, &Sgd::new(&setting.params), &setting.params, &elsewhere);
-        },
-        "step: the gradients were unscaled with another `state`",
+        "unscale: `gradients` have been unscaled since the last update",
     );
     check_refused(
         |setting, scaler| {
             setting.scaled(scaler);
             setting.step(scaler);
-            setting.unscale(scaler);
+            _ = setting.unscale(scaler);
         },
-        "unscale: `gradients` have been used by a step since the last update",
+        "unscale: `gradients` have been unscaled since the last update",
     );
     check_refused(
         |setting, scaler| {
@@ -352,7 +346,7 @@ fn what_is_recorded_out_of_turn_is_refused() -> Result<(), Error> {
             setting.step(scaler);
             setting.step(scaler);
         },
-        "step: these parameters have made a step since the last update, expected one step, then `update`; combine several",
+        "unscale: `gradients` have been unscaled since the last update, expected once before `update`, and then `Unscaled::step`; combine several",
     );
     check_refused(
         |setting, scaler| {
@@ -371,7 +365,7 @@ fn a_loss_of_several_numbers_leaves_the_scaler_as_it_was() -> Result<(), Error> 
     let (setting, scaler) = (Setting::new(1), GradScaler::new(CONFIG)?);
     let pair = setting.graph.constant("pair", &[1.0, 2.0], &[2]);
     refused(scaler.backward(&pair), "the loss has shape [2]");
-    setting.unscale(&scaler);
+    _ = setting.unscale(&scaler);
     refused(setting.graph.check(), "no loss has been scaled");
     Ok(())
 }
@@ -383,8 +377,7 @@ fn a_step_is_three_kernels_and_may_be_followed_by_another() -> Result<(), Error>
     let n_kernels = || setting.graph.with_program(|program| program.n_kernels());
     for _ in 0..2 {
         let n_before = n_kernels();
-        setting.unscale(&scaler);
-        setting.step(&scaler);
+        setting.unscale(&scaler).step(&Sgd::new(&setting.params));
         scaler.update(&setting.graph);
         assert_eq!(n_kernels(), n_before + 3);
     }
@@ -476,12 +469,12 @@ fn gradients_are_summed_over_batches_before_they_are_unscaled() -> Result<(), Er
     let (sgd, accumulate) = (Sgd::new(params), Accumulate::new(params, 3));
     scaler.backward(&setting.loss(&Persistent::new("factor", DType::F32, 1)))?;
     accumulate.record(graph, params, &inputs.state);
-    scaler.unscale(graph, params.grads(), &inputs.state);
+    let unscaled = scaler.unscale(graph, params, inputs);
     accumulate.record(graph, params, &inputs.state);
     params.clip_grad_norm(graph, 1.0);
     let expected =
         "step: the gradients of batches are accumulated after they were unscaled, expected `backward`, `Accumulate::record`";
-    scaler.step(graph, &sgd, params, inputs);
+    unscaled.step(&sgd);
     refused(graph.check(), expected);
     Ok(())
 }

@@ -175,10 +175,10 @@ impl<'r> Recording<'r> {
         if let Some(accumulate) = after {
             accumulate.record(graph, params, &inputs.state);
         }
-        scaler.unscale(graph, params.grads(), &inputs.state);
+        let unscaled = scaler.unscale(graph, params, inputs);
         replicas.agree_on_skip(graph, params, scaler, &inputs.state);
         self.clip(params);
-        scaler.step(graph, optimizer, params, inputs);
+        unscaled.step(optimizer);
         let may_skip = accumulate.is_some() || scaler.config().enabled || weight.is_some();
         replicas.gather_stepped(graph, params, may_skip.then_some(&inputs.state));
         if let Some(ema) = ema {
