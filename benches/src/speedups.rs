@@ -160,7 +160,7 @@ impl Set {
         let table = folder.with_extension("safetensors");
         let size = Some([IMAGE[0], IMAGE[1]]);
         let started = Instant::now();
-        import(folder, &table, &ImagesOptions { channels: Channels::Rgb, size, ..ImagesOptions::default() }, |_| ())?;
+        import(folder, &table, &ImagesOptions { channels: Channels::Rgb, size, ..ImagesOptions::default() })?;
         let import = started.elapsed().as_secs_f64();
         Ok(Self { photos: Photos::of(folder)?, table: ImageTable::open(&table)?, import })
     }

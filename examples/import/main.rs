@@ -19,7 +19,7 @@ use brisk_examples::import_error::{self, in_words_of, warning_in_words_of};
 use brisk_examples::interruptible::{self, interruptible};
 use brisk_examples::{command_line, print, statistics_table, write_json};
 use brisk_report::{closing_table, mebibytes, rows_per_second, seconds, thousands};
-use brisk_table::{Destination, Error, ImportOptions, ImportReport, ShardSize, printable};
+use brisk_table::{Destination, Error, ImportOptions, ImportReport, ShardSize, import_with_progress, printable};
 use brisk_train::StopFlag;
 use serde_json::{Value, json};
 
@@ -123,7 +123,7 @@ fn run(mut options: Options, given: &[Given]) -> Result<ExitCode> {
 fn import(source: &Path, dest: &Destination, settings: &ImportOptions, stop: &StopFlag) -> Result<Option<ImportReport>> {
     let mut bar = Bar::stderr();
     let imported = interruptible(|| {
-        brisk_table::import(source, dest, settings, |progress| {
+        import_with_progress(source, dest, settings, |progress| {
             bar.show(&progress);
             interruptible::check(stop);
         })

@@ -107,7 +107,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (rows, table) = (folder.path().join("rows.csv"), folder.path().join("table.safetensors"));
         fs::write(&rows, text).expect("it can be written");
-        let error = brisk_table::import(&rows, &table, &CsvOptions::default(), |_| ()).expect_err("it is wrong");
+        let error = brisk_table::import(&rows, &table, &CsvOptions::default()).expect_err("it is wrong");
         let message = in_words_of(&error, words);
         assert_eq!(message.split_once("rows.csv").map(|(_, message)| message), Some(expected), "{message}");
     }

@@ -144,7 +144,7 @@ impl Drop for Text {
 fn measure(text: &Text, n_rounds: usize, peers: &mut Option<Peer>, folder: &Path) -> Result<Vec<Row>> {
     let dest = folder.join("imported.safetensors");
     let import = || -> Result<()> {
-        import(&text.path, &dest, &CsvOptions::default(), |_| ())?;
+        import(&text.path, &dest, &CsvOptions::default())?;
         Ok(())
     };
     import()?;

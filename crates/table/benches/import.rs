@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn bench_import(name: &str, source: &Path, folder: &Path) -> Result<(), Box<dyn Error>> {
     let dest = folder.join("table.safetensors");
     let text_bytes = unpacked_bytes(source)?;
-    let report = import(source, &dest, &CsvOptions::default(), |_| ())?;
+    let report = import(source, &dest, &CsvOptions::default())?;
     check(source, &dest)?;
 
     let reading = median(|| unpacked_bytes(source).map(|_| ()))?;
@@ -60,9 +60,9 @@ fn bench_import(name: &str, source: &Path, folder: &Path) -> Result<(), Box<dyn 
         println!("{name:12} {what:24} {:7.0} ms  {gb_per_s:6.3} GB/s of text  {rows_per_s:6.2} M rows/s", seconds * 1e3);
     };
     line("only read (and unpack)", reading);
-    line("import", median(|| Ok(import(source, &dest, &CsvOptions::default(), |_| ()).map(|_| ())?))?);
+    line("import", median(|| Ok(import(source, &dest, &CsvOptions::default()).map(|_| ())?))?);
     let one = CsvOptions { n_threads: 1, ..CsvOptions::default() };
-    line("import, 1 parser", median(|| Ok(import(source, &dest, &one, |_| ()).map(|_| ())?))?);
+    line("import, 1 parser", median(|| Ok(import(source, &dest, &one).map(|_| ())?))?);
     if let Ok(python) = std::env::var("BRISK_PYTHON") {
         for (peer, code) in PEERS {
             let script = format!(

@@ -164,7 +164,7 @@ impl Error {
     ///
     /// let (rows, table) = (folder.path().join("rows.csv"), folder.path().join("table.safetensors"));
     /// std::fs::write(&rows, "label,mass\n1,80.4\n0,heavy\n").unwrap();
-    /// let error = import(&rows, &table, &CsvOptions::default(), |_| ()).unwrap_err();
+    /// let error = import(&rows, &table, &CsvOptions::default()).unwrap_err();
     ///
     /// let option = error.remedies().contains(&Remedy::SkipRows).then_some("; --skip-bad-rows leaves it out");
     /// let message = error.problem() + option.unwrap_or_default();

@@ -56,7 +56,7 @@ pub(crate) use digits::{EXACT_LIMIT, EXACT_LIMIT_F64, exact, has_leading_zero, m
 pub(crate) use features::{FeatureRules, OnMissing, is_missing};
 #[cfg(any(feature = "images", feature = "arrow"))]
 pub(crate) use guarded::guarded;
-pub use importer::{Importer, import, import_if_changed};
+pub use importer::{Importer, import, import_if_changed, import_with_progress};
 pub(crate) use importer::{Origin, ReadSource, run};
 #[cfg(any(feature = "images", feature = "arrow", feature = "csv"))]
 pub(crate) use in_order::{NobodyWaits, Outlet, in_order};

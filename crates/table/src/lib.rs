@@ -92,7 +92,7 @@ pub use import::NotFinite;
 #[cfg(feature = "import")]
 pub use import::{
     BadRows, Categorical, Class, ColumnOptions, ColumnRef, ColumnRole, Digits, FeatureDType, ImportReport, ImportWarning,
-    Imported, Importer, Indicators, LabelKind, Missing, import, import_if_changed, predicts_label,
+    Imported, Importer, Indicators, LabelKind, Missing, import, import_if_changed, import_with_progress, predicts_label,
 };
 #[cfg(feature = "import")]
 pub use import_format::{Format, ImportSetting, Unused};

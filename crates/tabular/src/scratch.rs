@@ -2,7 +2,7 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use brisk_table::{ImportOptions, ImportReport, Table, import};
+use brisk_table::{ImportOptions, ImportReport, Table, import_with_progress};
 
 use brisk_train::Error as TrainError;
 
@@ -20,7 +20,7 @@ pub(super) fn import_to_memory(
 ) -> Result<(Table, ImportReport), Error> {
     let folder = ScratchFolder::new()?;
     let dest = folder.0.join("rows.safetensors");
-    let report = import(path, &dest, options, |_| progress())?;
+    let report = import_with_progress(path, &dest, options, |_| progress())?;
     Ok((Table::open(&dest)?, report))
 }
 

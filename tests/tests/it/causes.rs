@@ -34,8 +34,8 @@ fn files() {
     check(Table::open(&gone).expect_err("no file"), &["gone.bin: cannot open: ", missing]);
     check(Table::open(path("bad.bin")).expect_err("no table"), &["bad.bin: the header is not that of a safetensors file: "]);
     check(ShardedTable::open(path("bad.json")).expect_err("no index"), &["bad.json: "]);
-    check(import(&gone, &dest, &CsvOptions::default(), |_| ()).expect_err("no file"), &["gone.bin: cannot ", missing]);
-    let svmlight = import(path("bad.svm"), &dest, &SvmlightOptions::default(), |_| ());
+    check(import(&gone, &dest, &CsvOptions::default()).expect_err("no file"), &["gone.bin: cannot ", missing]);
+    let svmlight = import(path("bad.svm"), &dest, &SvmlightOptions::default());
     check(svmlight.expect_err("no number"), &["bad.svm, line 1, byte ", "feature 2: found \"x\""]);
     check(Checkpoint::load(&gone).expect_err("no file"), &["gone.bin: cannot ", missing]);
     check(Checkpoint::load(path("bad.bin")).expect_err("no checkpoint"), &["bad.bin: "]);

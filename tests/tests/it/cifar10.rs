@@ -25,7 +25,7 @@ fn real_images(folder: &Path) -> Option<Cifar10> {
         return None;
     };
     for (batch, table) in [("data_batch_1.bin.xz", "train.safetensors"), ("test_batch.bin.xz", "test.safetensors")] {
-        import(data.join(batch), folder.join(table), &CifarOptions::default(), |_| ()).expect("BRISK_DATA has CIFAR-10");
+        import(data.join(batch), folder.join(table), &CifarOptions::default()).expect("BRISK_DATA has CIFAR-10");
     }
     Some(Cifar10::open(Some(folder), folder).expect("the tables"))
 }
@@ -120,7 +120,7 @@ fn noise_images(folder: &Path) -> Cifar10 {
         let records: Vec<u8> = (0..64).flat_map(record).collect();
         let file = folder.join(format!("{name}.bin"));
         fs::write(&file, records).expect("it can be written");
-        import(&file, folder.join(format!("{name}.safetensors")), &CifarOptions::default(), |_| ()).expect("a table");
+        import(&file, folder.join(format!("{name}.safetensors")), &CifarOptions::default()).expect("a table");
     }
     Cifar10::open(Some(folder), folder).expect("the tables")
 }

@@ -484,7 +484,7 @@ fn options_that_make_no_sense() {
     fruit(&place, "fruit");
     let table = place.path("t.safetensors");
     let options = ImagesOptions { channels: Channels::Rgb, ..ImagesOptions::default() };
-    import(place.path("fruit"), &table, &options, |_| ()).expect("a table");
+    import(place.path("fruit"), &table, &options).expect("a table");
     let args = ["--data", "t.safetensors", "--save-tables", "kept"];
     place.refuse("images", &args, &["t.safetensors: found tables", "`--save-tables`"]);
     assert!(!place.path("kept").exists(), "nothing was written");

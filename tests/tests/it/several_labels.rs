@@ -309,7 +309,7 @@ fn labels_of_several_columns_are_imported_and_learned() -> Result<(), Error> {
     let import = |labels: &[&str], label_kind, drop: &[&str]| {
         let names = |names: &[&str]| names.iter().map(|&name| name.into()).collect();
         let columns = ColumnOptions { labels: names(labels), label_kind, drop: names(drop), ..ColumnOptions::default() };
-        import(&source, &path, &CsvOptions { columns, ..CsvOptions::default() }, |_| ()).expect("imported");
+        import(&source, &path, &CsvOptions { columns, ..CsvOptions::default() }).expect("imported");
         Table::open(&path).expect("a table")
     };
     let sizes = |n_outputs| MlpConfig { n_inputs: 2, hidden: vec![16], n_outputs, activation: Activation::tanh() };

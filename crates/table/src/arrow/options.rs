@@ -24,7 +24,7 @@ use crate::import::ColumnOptions;
 ///     categorical: Categorical::Auto,
 ///     ..ColumnOptions::default()
 /// };
-/// import("adult.arrow", "adult.safetensors", &ArrowOptions { columns, ..ArrowOptions::default() }, |_| ())?;
+/// import("adult.arrow", "adult.safetensors", &ArrowOptions { columns, ..ArrowOptions::default() })?;
 /// # Ok::<(), brisk_table::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Default)]

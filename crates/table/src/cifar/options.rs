@@ -16,9 +16,9 @@ use crate::remedy::{Expected, Remedy};
 /// ```no_run
 /// use brisk_table::{CifarOptions, CifarSet, import};
 ///
-/// import("cifar-10-binary.tar.gz", "train.safetensors", &CifarOptions::default(), |_| ())?;
+/// import("cifar-10-binary.tar.gz", "train.safetensors", &CifarOptions::default())?;
 /// let test = CifarOptions { set: CifarSet::Test, ..CifarOptions::default() };
-/// import("cifar-10-binary.tar.gz", "test.safetensors", &test, |_| ())?;
+/// import("cifar-10-binary.tar.gz", "test.safetensors", &test)?;
 /// # Ok::<(), brisk_table::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

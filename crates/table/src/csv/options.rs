@@ -19,13 +19,13 @@ use crate::import::ColumnOptions;
 /// use brisk_table::{ColumnOptions, CsvOptions, Table, import};
 ///
 /// std::fs::write(&source, "y,a,b\n1,0.5,2\n0,1.5,-3e-2\n")?;
-/// let report = import(&source, &dest, &CsvOptions::default(), |_| ())?;
+/// let report = import(&source, &dest, &CsvOptions::default())?;
 /// assert_eq!((report.n_rows, report.column_names), (2, vec!["a".into(), "b".into()]));
 /// assert_eq!(Table::open(&dest)?.rows::<f32>(0..2)?, [0.5, 2.0, 1.5, -0.03]);
 ///
 /// std::fs::write(&source, "y,a,b\n1,0.5,2\n0,1.5,two\n")?;
 /// let columns = ColumnOptions { labels: vec!["a".into()], ..ColumnOptions::default() };
-/// let error = import(&source, &dest, &CsvOptions { columns, ..CsvOptions::default() }, |_| ()).unwrap_err().to_string();
+/// let error = import(&source, &dest, &CsvOptions { columns, ..CsvOptions::default() }).unwrap_err().to_string();
 /// assert!(error.contains("line 3, column 3 (`b`): found \"two\", expected a number"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

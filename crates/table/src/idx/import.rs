@@ -28,7 +28,7 @@ use crate::source_identity::{SourceIdentity, file_name};
 /// // Two images of one row and three columns.
 /// std::fs::write(&images, [0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 3, 10, 20, 30, 40, 50, 60])?;
 /// std::fs::write(folder.path().join("two-labels-idx1-ubyte"), [0, 0, 8, 1, 0, 0, 0, 2, 7, 9])?;
-/// import(&images, &dest, &IdxOptions::default(), |_| ())?;
+/// import(&images, &dest, &IdxOptions::default())?;
 /// let table = Table::open(&dest)?;
 /// assert_eq!(table.row_shape(), [1, 3, 1]);
 /// assert_eq!(table.rows::<u8>(1..2)?, [40, 50, 60]);

@@ -26,7 +26,7 @@ use crate::import::{ArchiveEnd, BadRows, Like};
 /// use brisk_table::{Channels, ImagesOptions, import};
 ///
 /// let options = ImagesOptions { channels: Channels::Rgb, size: Some([64, 64]), ..ImagesOptions::default() };
-/// let report = import("photos/train", "train.safetensors", &options, |_| ())?;
+/// let report = import("photos/train", "train.safetensors", &options)?;
 /// println!("{} images of {:?}", report.n_rows, report.classes);
 /// # Ok::<(), brisk_table::Error>(())
 /// ```

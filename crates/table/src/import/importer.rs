@@ -67,8 +67,7 @@ impl SourceIdentity {
 }
 
 /// Imports a source into a table at `dest`: text, svmlight, numpy's arrays, IDX, CIFAR, images, Arrow, Parquet. The options of a
-/// format read that format; [`ImportOptions`](crate::ImportOptions) detect it. `progress` is called on this thread from time to
-/// time, about once a megabyte.
+/// format read that format; [`ImportOptions`](crate::ImportOptions) detect it.
 ///
 /// A file may be compressed, whatever its name: gzip, zstd and xz are recognised by their first bytes. An existing table at
 /// `dest` is replaced only by a complete one.
@@ -90,11 +89,23 @@ impl SourceIdentity {
 /// use brisk_table::{ImportOptions, import};
 ///
 /// std::fs::write(&source, "1,0.5\n0,1.5\n")?;
-/// let report = import(&source, &dest, &ImportOptions::default(), |_| ())?;
+/// let report = import(&source, &dest, &ImportOptions::default())?;
 /// assert_eq!(report.n_rows, 2);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn import(
+    source: impl AsRef<Path>,
+    dest: impl Into<Destination>,
+    importer: &(impl Importer + ?Sized),
+) -> Result<ImportReport, Error> {
+    import_with_progress(source, dest, importer, |_| ())
+}
+
+/// Like [`import`]; `progress` is called on this thread from time to time, about once a megabyte.
+///
+/// # Errors
+/// As for [`import`].
+pub fn import_with_progress(
     source: impl AsRef<Path>,
     dest: impl Into<Destination>,
     importer: &(impl Importer + ?Sized),
@@ -126,7 +137,7 @@ pub(crate) fn run(
     Ok(report)
 }
 
-/// Like [`import`], unless the table at `dest` was made with these options from a source of this name, length and
+/// Like [`import_with_progress`], unless the table at `dest` was made with these options from a source of this name, length and
 /// time of modification. The files of a folder count together.
 ///
 /// # Errors
@@ -148,5 +159,5 @@ pub fn import_if_changed(
     {
         return Ok(Imported::Unchanged);
     }
-    import(source, dest, importer, progress).map(|report| Imported::Written(Box::new(report)))
+    import_with_progress(source, dest, importer, progress).map(|report| Imported::Written(Box::new(report)))
 }

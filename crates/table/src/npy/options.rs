@@ -20,9 +20,9 @@ use crate::import::NotFinite;
 /// use brisk_table::{ArrayRef, NpyLabels, NpyOptions, import};
 ///
 /// let options = NpyOptions { labels: NpyLabels::Array(ArrayRef::File("y.npy".into())), ..NpyOptions::default() };
-/// let report = import("X.npy", "train.safetensors", &options, |_| ())?;
+/// let report = import("X.npy", "train.safetensors", &options)?;
 /// println!("{} rows", report.n_rows);
-/// import("train.npz", "train.safetensors", &NpyOptions::default(), |_| ())?;
+/// import("train.npz", "train.safetensors", &NpyOptions::default())?;
 /// # Ok::<(), brisk_table::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Default)]

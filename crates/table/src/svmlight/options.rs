@@ -29,7 +29,7 @@ use crate::import::{BadRows, FeatureDType, LabelKind, Missing};
 /// use brisk_table::{SvmlightOptions, Table, import};
 ///
 /// std::fs::write(&source, "1 1:0.5 3:2 # two of three\n0 2:-3e-2\n")?;
-/// let report = import(&source, &dest, &SvmlightOptions::default(), |_| ())?;
+/// let report = import(&source, &dest, &SvmlightOptions::default())?;
 /// assert_eq!((report.n_rows, report.column_names.len()), (2, 3));
 /// assert_eq!(Table::open(&dest)?.rows::<f32>(0..2)?, [0.5, 0.0, 2.0, 0.0, -0.03, 0.0]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -4,9 +4,8 @@
 use std::fs;
 use std::path::Path;
 
-use crate::import;
 use brisk_table::format::{Layout, MAX_HEADER_BYTES, ShardIndex, header_bytes};
-use brisk_table::{CsvOptions, Delimiter, Header, Table, TensorNames};
+use brisk_table::{CsvOptions, Delimiter, Header, Table, TensorNames, import};
 
 /// Reads the bytes as the file of a table: it is refused, or all of it can be read.
 pub(crate) fn check_table(bytes: &[u8], scratch: &Path) {

@@ -4,10 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::import;
 use brisk_table::{
     ArrowOptions, BadRows, Categorical, ColumnOptions, DType, Error, FeatureDType, ImportReport, Indicators, LabelKind, Missing,
-    Table,
+    Table, import, import_with_progress,
 };
 
 /// Files of 400 rows that pyarrow wrote. Row `i` has the label `i % 2`; x = i / 2, null where `i % 10` is 3; n = 3 i - 5; d = i /
@@ -85,7 +84,7 @@ pub(crate) fn check_threads(name: &str) {
         let (_folder, dest) = crate::scratch();
         let options = ArrowOptions { columns: columns(), n_threads };
         let mut last = None;
-        brisk_table::import(mixed(name), &dest, &options, |progress| last = Some(progress)).unwrap();
+        import_with_progress(mixed(name), &dest, &options, |progress| last = Some(progress)).unwrap();
         assert_eq!(last.expect("there were rows to write").n_rows, 400);
         fs::read(dest).unwrap()
     };

@@ -3,8 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::import;
-use brisk_table::{CifarLabels, CifarOptions, CifarSet, DType, Imported, Table, import_if_changed};
+use brisk_table::{CifarLabels, CifarOptions, CifarSet, DType, Imported, Table, import, import_if_changed};
 
 use crate::real_files::data;
 
@@ -20,7 +19,7 @@ fn cifar10() {
         let options = CifarOptions { set, ..CifarOptions::default() };
         let mut seen = 0;
         let folder = files[0].parent().unwrap();
-        let report = brisk_table::import(folder, &dest, &options, |progress| {
+        let report = brisk_table::import_with_progress(folder, &dest, &options, |progress| {
             assert!(progress.bytes_read >= seen && progress.bytes_read <= progress.total_bytes, "{progress:?}");
             seen = progress.bytes_read;
         });

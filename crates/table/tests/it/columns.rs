@@ -4,10 +4,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::import;
 use brisk_table::{
     BadRows, Categorical, Class, ColumnOptions, ColumnRef, CsvOptions, DType, FeatureDType, Header, ImportReport, Imported,
-    Indicators, LabelKind, Missing, Schema, Table, TableWriter, import_if_changed,
+    Indicators, LabelKind, Missing, Schema, Table, TableWriter, import, import_if_changed,
 };
 
 fn columns() -> ColumnOptions {

@@ -3,10 +3,9 @@
 use std::fs::{self, File};
 use std::io::Write;
 
-use crate::import;
 use brisk_table::{
-    BadRows, ColumnOptions, CsvOptions, Decimal, Delimiter, Header, Imported, LabelKind, Missing, Progress, SourceError,
-    import_if_changed,
+    BadRows, ColumnOptions, CsvOptions, Decimal, Delimiter, Header, Imported, LabelKind, Missing, Progress, SourceError, import,
+    import_if_changed, import_with_progress,
 };
 
 use crate::Import;
@@ -312,7 +311,7 @@ fn the_first_bad_row_of_the_file_is_reported_by_any_number_of_threads() {
 fn progress_ends_at_the_end() {
     let files = Import::of("rows.csv", numbers(100_000));
     let mut seen: Vec<Progress> = Vec::new();
-    brisk_table::import(&files.source, &files.dest, &auto(), |progress| seen.push(progress)).unwrap();
+    import_with_progress(&files.source, &files.dest, &auto(), |progress| seen.push(progress)).unwrap();
     assert!(seen.len() > 2 && seen.is_sorted_by_key(|progress| (progress.n_rows, progress.bytes_read)));
     let last = seen[seen.len() - 1];
     assert_eq!((last.bytes_read, last.n_rows), (last.total_bytes, 100_000));

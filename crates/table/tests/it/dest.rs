@@ -3,8 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::import;
-use brisk_table::{ColumnOptions, CsvOptions, Error, ImportOptions};
+use brisk_table::{ColumnOptions, CsvOptions, Error, ImportOptions, import};
 
 /// Checks that importing `source` onto `dest` is refused as the same file, and neither the file nor its folder changes.
 #[track_caller]

@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use crate::import;
 use brisk_table::{
     Categorical, ColumnOptions, CsvOptions, Destination, FeatureDType, Importer, Indicators, LabelKind, Missing, Progress,
-    ShardSize, ShardedTable, Table,
+    ShardSize, ShardedTable, Table, import, import_with_progress,
 };
 
 /// Rows with numbers, text and classes, of which some are missing and some appear only near the end.
@@ -41,7 +40,7 @@ fn check(source: &Path, importer: &impl Importer, shard_rows: usize) -> Vec<Prog
     let expected = import(source, &file, importer).unwrap();
     let mut seen = Vec::new();
     let dest = Destination::path(&shards).in_shards(ShardSize::Rows(shard_rows));
-    let found = brisk_table::import(source, &dest, importer, |progress| seen.push(progress)).unwrap();
+    let found = import_with_progress(source, &dest, importer, |progress| seen.push(progress)).unwrap();
     assert_eq!(format!("{:?}", (&found, &found.statistics)), format!("{:?}", (&expected, &expected.statistics)));
     assert_eq!(found.row_shape, expected.row_shape);
     assert_eq!(expected.n_bytes, fs::metadata(&file).unwrap().len());
@@ -131,7 +130,7 @@ fn a_source_that_changes_between_two_readings_is_an_error() {
     for changed in [rows(2_000).replace("c0", "new"), rows(2_001)] {
         fs::write(&source, rows(2_000)).unwrap();
         let dest = Destination::path(&shards).in_shards(ShardSize::Rows(300));
-        let imported = brisk_table::import(&source, &dest, &options, |_| fs::write(&source, &changed).unwrap());
+        let imported = import_with_progress(&source, &dest, &options, |_| fs::write(&source, &changed).unwrap());
         let error = imported.unwrap_err().to_string();
         assert!(error.contains("rows.csv") && error.contains("read again"), "{error}");
         assert!(!shards.exists(), "nothing is left");

@@ -3,8 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::import;
-use brisk_table::{DType, IdxOptions, Table};
+use brisk_table::{DType, IdxOptions, Table, import};
 
 use crate::real_files::data;
 

@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::import;
 use brisk_table::{
     ArchiveEnd, BadRows, Channels, DType, ImagesOptions, ImportOptions, ImportReport, ImportSetting, ImportWarning, Orientation,
-    Table,
+    Table, import, import_with_progress,
 };
 use image::{ExtendedColorType, ImageFormat};
 
@@ -85,7 +84,7 @@ fn any_number_of_threads_makes_the_same_table() {
         let (_folder, dest) = crate::scratch();
         let mut last = None;
         let options = ImagesOptions { n_threads, ..ImagesOptions::default() };
-        brisk_table::import(folder.path(), &dest, &options, |progress| last = Some(progress)).unwrap();
+        import_with_progress(folder.path(), &dest, &options, |progress| last = Some(progress)).unwrap();
         let last = last.expect("there were rows to write");
         assert_eq!((last.n_rows, last.bytes_read), (200, last.total_bytes));
         fs::read(dest).unwrap()
@@ -369,7 +368,7 @@ fn cifar10() {
     {
         let (_folder, dest) = crate::scratch();
         let batch = data("cifar10/test_batch.bin.xz").unwrap();
-        brisk_table::import(batch, &dest, &brisk_table::CifarOptions::default(), |_| ()).unwrap();
+        brisk_table::import(batch, &dest, &brisk_table::CifarOptions::default()).unwrap();
         let records = Table::open(&dest).unwrap();
         let mut classes = [0; 10];
         records.labels::<u8>().unwrap().iter().for_each(|&label| classes[usize::from(label)] += 1);

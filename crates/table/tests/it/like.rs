@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::import;
 use brisk_table::{
     BadRows, Categorical, ColumnOptions, CsvOptions, Error, ImportReport, ImportWarning, LabelKind, Missing, Schema, Table,
-    TableWriter, Weights,
+    TableWriter, Weights, import,
 };
 
 fn columns() -> ColumnOptions {

@@ -52,9 +52,9 @@ mod table;
 
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use brisk_table::{Error, ImportReport, Importer, SourceError, Table};
+use brisk_table::{Error, ImportReport, Importer, SourceError, Table, import};
 use tempfile::TempDir;
 
 /// A temporary folder, and the path of a table in it.
@@ -62,11 +62,6 @@ fn scratch() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
     let table = folder.path().join("table.safetensors");
     (folder, table)
-}
-
-/// Imports without showing progress.
-fn import(source: impl AsRef<Path>, dest: impl AsRef<Path>, importer: &(impl Importer + ?Sized)) -> Result<ImportReport, Error> {
-    brisk_table::import(source, dest.as_ref(), importer, |_| ())
 }
 
 /// Why a source could not be imported.

@@ -53,8 +53,7 @@ fn names_of_tensors_are_escaped() {
 #[test]
 #[cfg(feature = "csv")]
 fn names_of_columns_and_cells_are_escaped() {
-    use crate::import;
-    use brisk_table::{ColumnOptions, ColumnRef, CsvOptions};
+    use brisk_table::{ColumnOptions, ColumnRef, CsvOptions, import};
 
     let (folder, dest) = crate::scratch();
     let rows = folder.path().join("rows.csv");

@@ -3,8 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::import;
-use brisk_table::{ArrayRef, DType, Error, ImportWarning, NotFinite, NpyLabels, NpyOptions, Table};
+use brisk_table::{ArrayRef, DType, Error, ImportWarning, NotFinite, NpyLabels, NpyOptions, Table, import};
 
 /// A .npy file as numpy writes it.
 pub(crate) fn npy(descr: &str, fortran: &str, shape: &str, values: &[u8]) -> Vec<u8> {

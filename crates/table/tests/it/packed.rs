@@ -4,8 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::import;
-use brisk_table::{CsvOptions, Table};
+use brisk_table::{CsvOptions, Table, import};
 
 /// 2,000 rows: the label, and three numbers.
 fn text() -> String {

@@ -6,9 +6,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::import;
 use brisk_table::{
     BadRows, Categorical, Class, ColumnOptions, CsvOptions, Decimal, FeatureDType, Header, Indicators, LabelKind, Missing, Table,
+    import,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};

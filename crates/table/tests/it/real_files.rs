@@ -3,8 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::import;
-use brisk_table::{ColumnOptions, ColumnRef, CsvOptions, Decimal, LabelKind, Missing, Table};
+use brisk_table::{ColumnOptions, ColumnRef, CsvOptions, Decimal, LabelKind, Missing, Table, import};
 use sha2::{Digest, Sha256};
 
 /// The file of real data of that name, after checking that it is the one that the README there describes.

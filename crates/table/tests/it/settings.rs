@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::import;
 use brisk_table::{
     ArrayRef, ColumnOptions, CsvOptions, Error, Format, IdxOptions, ImportOptions, ImportSetting, Imported, LabelKind, NpyLabels,
-    NpyOptions, SourceError, SvmlightOptions, Table, Unused, import_if_changed,
+    NpyOptions, SourceError, SvmlightOptions, Table, Unused, import, import_if_changed,
 };
 
 /// A small valid source of each format.

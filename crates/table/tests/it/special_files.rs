@@ -5,8 +5,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
 
-use crate::import;
-use brisk_table::{BadRows, Error, Format, ImagesOptions, ImportOptions, StreamedTable, Table};
+use brisk_table::{BadRows, Error, Format, ImagesOptions, ImportOptions, StreamedTable, Table, import};
 
 fn special_files(folder: &Path) -> Vec<(&'static str, &'static str)> {
     assert!(Command::new("mkfifo").arg(folder.join("pipe.png")).status().unwrap().success(), "a pipe can be made");

@@ -4,10 +4,9 @@
 use std::fmt::Write;
 use std::fs;
 
-use crate::import;
 use brisk_table::{
     Categorical, ColumnOptions, ColumnRef, ColumnRole, CsvOptions, Digits, Error, Header, ImportReport, ImportWarning, LabelKind,
-    Missing, SourceError, Table, find_numbers,
+    Missing, SourceError, Table, find_numbers, import,
 };
 
 fn labelled(label: &str) -> ColumnOptions {
@@ -55,8 +54,7 @@ fn the_index_of_a_data_frame_is_not_a_feature() {
 fn the_index_in_the_metadata_of_pandas() {
     use std::path::Path;
 
-    use crate::import;
-    use brisk_table::ArrowOptions;
+    use brisk_table::{ArrowOptions, import};
 
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/columns");
     let run = |name: &str, columns: ColumnOptions| {

@@ -3,8 +3,10 @@
 use std::fs;
 use std::io::Write;
 
-use crate::import;
-use brisk_table::{BadRows, CsvOptions, FeatureDType, FirstIndex, LabelKind, Missing, SourceError, SvmlightOptions, Table};
+use brisk_table::{
+    BadRows, CsvOptions, FeatureDType, FirstIndex, LabelKind, Missing, SourceError, SvmlightOptions, Table, import,
+    import_with_progress,
+};
 
 use crate::Import;
 
@@ -167,7 +169,7 @@ fn packed_and_with_progress() {
     packed.write_all(text.as_bytes()).unwrap();
     let import = Import::of("rows.svm", packed.finish().unwrap());
     let mut last = None;
-    brisk_table::import(&import.source, &import.dest, &auto(), |now| last = Some(now)).unwrap();
+    import_with_progress(&import.source, &import.dest, &auto(), |now| last = Some(now)).unwrap();
     let last = last.unwrap();
     assert_eq!((last.bytes_read, last.n_rows), (last.total_bytes, 50_000));
     assert_eq!(Table::open(&import.dest).unwrap().rows::<f32>(49_999..50_000).unwrap(), [49_999.0, 24_999.0]);

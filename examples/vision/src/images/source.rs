@@ -4,7 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use brisk_table::{CifarLabels, CifarOptions, CifarSet, DType, Format, ImagesOptions, ImportOptions, Remedy, Table, printable};
+use brisk_table::{
+    CifarLabels, CifarOptions, CifarSet, DType, Format, ImagesOptions, ImportOptions, Remedy, Table, import_with_progress,
+    printable,
+};
 use brisk_train::StopFlag;
 
 use brisk_examples::import_error::{import as words_of_import, in_words_of, warning_in_words_of};
@@ -200,7 +203,7 @@ fn remove(path: &Path) -> std::io::Result<()> {
 fn import(files: &Files, images: &ImagesOptions, dest: &Path, stop: &StopFlag) -> Result<(Table, Vec<String>)> {
     let options =
         ImportOptions { format: Some(files.format), images: images.clone(), cifar: files.cifar, ..ImportOptions::default() };
-    let imported = interruptible(|| brisk_table::import(&files.path, dest, &options, |_| interruptible::check(stop)));
+    let imported = interruptible(|| import_with_progress(&files.path, dest, &options, |_| interruptible::check(stop)));
     match imported {
         None => Err(StoppedImport::new(&files.path, stop).into()),
         Some(Err(error)) => Err(anyhow!(in_words_of(&error, remedy))),

@@ -27,7 +27,7 @@ fn prepare(attack: &Attack<'_>) -> Result<Prepared> {
     let mut put = |name: &str, n_rows| {
         let (source, table) = (dir.join(name).with_extension("csv"), dir.join(name));
         fs::write(&source, csv(&mut rng, n_rows, 6)).context("cannot write rows")?;
-        import(&source, &table, &options, |_| ())?;
+        import(&source, &table, &options)?;
         let path = format!("/{name}");
         server.put(&path, fs::read(&table).with_context(|| table.display().to_string())?);
         anyhow::Ok(server.url(&path).into())
