@@ -381,7 +381,7 @@ fn a_table_is_copied_into_shards_with_all_that_it_records() {
 
     let table = Table::open(&path).unwrap();
     let streamed = StreamedTable::open(&path, &ReadAhead::new(0)).unwrap();
-    let copied = copy_table(&streamed, &Destination::path(&folder).in_shards(ShardSize::Rows(300)), |_| ()).unwrap();
+    let copied = copy_table(&streamed, Destination::path(&folder).in_shards(ShardSize::Rows(300)), |_| ()).unwrap();
     assert_eq!(copied.n_rows, N_ROWS);
     let shards = ShardedTable::open(&folder).unwrap();
     shards.verify().unwrap();
@@ -394,7 +394,7 @@ fn a_table_is_copied_into_shards_with_all_that_it_records() {
     }
 
     // Back to one file: the same rows and header.
-    copy_table(&shards, &Destination::path(&one), |_| ()).unwrap();
+    copy_table(&shards, Destination::path(&one), |_| ()).unwrap();
     let again = Table::open(&one).unwrap();
     assert_eq!(again.statistics(), table.statistics());
     assert_eq!(

@@ -380,7 +380,7 @@ fn imports_go_to_a_store() {
     let local = Table::open(&file).unwrap();
 
     let (object, folder) = ("s3://bucket/rows.safetensors", "s3://bucket/rows");
-    import_with_progress(&csv, &Destination::url(object, &remote).unwrap(), &options, |_| ()).unwrap();
+    import_with_progress(&csv, Destination::url(object, &remote).unwrap(), &options, |_| ()).unwrap();
     let table = Table::open_url(object, &remote).unwrap();
     assert_eq!((table.fingerprint(), table.statistics()), (local.fingerprint(), local.statistics()));
     let shards = Destination::url(folder, &remote).unwrap().in_shards(ShardSize::Rows(3_000));
@@ -401,13 +401,13 @@ fn imports_go_to_a_store() {
     let source = ShardedTable::open_streamed_url(folder, &ReadAhead::new(8 << 20), &remote).unwrap();
     let mut n_read = 0;
     let (copy, again) = ("s3://bucket/copy.safetensors", "s3://bucket/again");
-    let written = copy_table(&source, &Destination::url(copy, &remote).unwrap(), |progress| n_read = progress.n_rows).unwrap();
+    let written = copy_table(&source, Destination::url(copy, &remote).unwrap(), |progress| n_read = progress.n_rows).unwrap();
     assert_eq!((written.n_rows, n_read), (20_000, 20_000));
     let copied = Table::open_url(copy, &remote).unwrap();
     assert_eq!(copied.rows::<f32>(0..20_000).unwrap(), local.rows::<f32>(0..20_000).unwrap());
     assert_eq!(copied.categories(0..20_000).unwrap(), local.categories(0..20_000).unwrap());
     let one = StreamedTable::open_url(copy, &ReadAhead::new(8 << 20), &remote).unwrap();
-    copy_table(&one, &Destination::url(again, &remote).unwrap().in_shards(ShardSize::Rows(9_000)), |_| ()).unwrap();
+    copy_table(&one, Destination::url(again, &remote).unwrap().in_shards(ShardSize::Rows(9_000)), |_| ()).unwrap();
     let again = ShardedTable::open_url(again, &remote).unwrap();
     assert_eq!((again.n_shards(), again.dictionaries()), (3, local.dictionaries()));
     assert_eq!(again.rows::<f32>(9_000..18_000).unwrap(), local.rows::<f32>(9_000..18_000).unwrap());
