@@ -367,8 +367,8 @@ fn trained(
     Ok(Figures::new(metrics, &values, seconds, peak_bytes()))
 }
 
-/// Writes what boosting trains on, as raw numbers: numbers that the networks read, with those decoded from text such as dates, and
-/// NaN where they are missing; the codes of categories; and labels.
+/// Writes what boosting trains on, as raw numbers: numbers that the networks read, with those decoded from text such as dates,
+/// and NaN where they are missing; the codes of categories; and labels.
 fn write_cells(folder: &Path, detected: &Detected, sets: [(&str, &Subset<&Rowed>); 3]) -> Result<()> {
     fs::create_dir_all(folder)?;
     let [(_, train), (_, valid), _] = sets;
