@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 use brisk_loader::RowSource;
 use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
-use brisk_train::{Ended, FitReport, Limit, Scores, Task, Trainer};
+use brisk_train::{EarlyStopping, Ended, FitReport, Limit, Scores, Task, Trainer};
 
 use crate::budget::{Budget, Passes, cost};
 use crate::class_rows::{check_threshold, check_watched};
@@ -429,6 +429,9 @@ impl Pace {
         const MEASURED: u32 = 10;
         let mut few = trainer.max_epochs(STEPS).max_steps(STEPS).configure(|config| {
             config.limit_valid_batches = Some(Limit::Batches(1));
+            // So few rows may be of one class, for which there are no other metrics.
+            let monitor = Some("valid_loss".to_owned());
+            config.early_stopping = config.early_stopping.take().map(|early| EarlyStopping { monitor, ..early });
             config.max_time = time.map(|time| time / MEASURED);
         });
         let rows_per_s = few.fit(model.model_mut(), task, train, valid)?.train_rows_per_s;

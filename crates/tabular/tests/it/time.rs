@@ -51,3 +51,20 @@ fn the_end_is_estimated_before_each_network() -> Result<(), Error> {
     }
     Ok(())
 }
+
+#[test]
+fn the_pace_is_measured_where_the_first_validation_rows_are_of_one_class() -> Result<(), Error> {
+    let x: Vec<f32> = (0..600).map(|i| noise(i, 0)).collect();
+    let rows = |labels: &dyn Fn(usize) -> f32| Rows::new(x.clone(), (0..600).map(labels).collect::<Vec<f32>>(), 1).expect("rows");
+    let (columns, mixed) = (Columns::numbers(["a"]), rows(&|row| (row % 2) as f32));
+    let preprocessing = Preprocessing::fit(&columns, &mixed, Scaling::Standard)?;
+    let target = Target::detect("y", &[], None, &mixed)?;
+    let of = |rows: &Rows| preprocessing.over(&columns, rows)?.with_target(&target).to_rows("train");
+    let (train, valid) = (of(&mixed)?, of(&rows(&|row| f32::from(u8::from(row >= 300))))?);
+    let recipe = Recipe { max_epochs: 1, batch_rows: 32, ..Recipe::of_one(Network::Mlp { hidden: vec![8] }, 600) };
+    let fitting = Fitting { on_estimate: Some(Box::new(|_| ())), ..Fitting::new(vec![recipe], 5) };
+    let device = Device::builder().selection(Selection::Cpu).threads(1).open()?;
+    let fitted = fitting.fit(&device, preprocessing.clone(), target.clone(), &train, &valid)?;
+    assert_eq!(fitted.report().watched, "valid_auc", "all validation rows are of both classes");
+    Ok(())
+}
