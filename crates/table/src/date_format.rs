@@ -35,10 +35,18 @@ const PATTERNS: [&str; DateFormat::N] = [
     "%b %d, %Y",
     "%b-%d-%Y",
     "%Y-%b-%d",
+    "%m/%d/%y",
+    "%d/%m/%y",
+    "%d.%m.%y",
+    "%m.%d.%y",
+    "%d-%b-%y",
+    "%d %b %y",
+    "%b %Y",
+    "%Y %b",
 ];
 
 impl DateFormat {
-    pub(crate) const N: usize = 16;
+    pub(crate) const N: usize = 24;
 
     /// Dates of ISO 8601, and months: all that [`IsoTime::parse`] reads, and years, months and days in its order with fewer
     /// digits, or with a time in another form.
@@ -52,26 +60,31 @@ impl DateFormat {
         (0..Self::N).map(Self)
     }
 
-    /// The format with this pattern of `strftime`, of which there are `%Y`, `%m`, `%d` and `%b`; `None` for one that is not read.
+    /// The format with this pattern of `strftime`, of which there are `%Y`, `%y`, `%m`, `%d` and `%b`; `None` for one that is not read.
     pub fn named(pattern: &str) -> Option<Self> {
         PATTERNS.iter().position(|other| *other == pattern).map(Self)
     }
 
     /// The date or time that `text` is; `None` if it is anything else. Days and months may have one digit, names of months may be
-    /// whole words in English.
+    /// whole words in English. Years of two digits are 1969 to 2068, as POSIX reads them. A month is its first day, and the name
+    /// of a weekday before a date is not checked.
     pub fn parse(self, text: &str) -> Option<IsoTime> {
+        let text = without_weekday(text);
         if let Some(time) = IsoTime::parse(text).filter(|_| self == Self::ISO) {
             return Some(time);
         }
         let is_compact = self == Self::COMPACT;
         // Numbers with missing ones among them are written as fractions by some programs.
         let mut rest = if is_compact { text.strip_suffix(".0").unwrap_or(text) } else { text };
-        let min_digits = if is_compact { 2 } else { 1 };
-        let (mut year, mut month, mut day) = (0, 0, 0);
+        // With points and two digits of the year, fewer digits are those of a version or a section.
+        let has_points = self.has_short_years() && PATTERNS[self.0].contains('.');
+        let min_digits = if is_compact || has_points { 2 } else { 1 };
+        let (mut year, mut month, mut day) = (0, 0, 1);
         for field in PATTERNS[self.0].split('%').skip(1) {
             let (field, separator) = field.split_at(1);
             match field {
                 "Y" => year = number(&mut rest, 4, 4)?,
+                "y" => year = number(&mut rest, 2, 2).map(|short| short + if short < 69 { 2000 } else { 1900 })?,
                 "b" => month = named_month(&mut rest)?,
                 "m" => month = number(&mut rest, min_digits, 2)?,
                 _ => day = number(&mut rest, min_digits, 2)?,
@@ -97,7 +110,8 @@ impl DateFormat {
 
     /// The same with day and month in the other order, if both are numbers of which either may be first.
     pub fn swapped(self) -> Option<Self> {
-        Self::named(&PATTERNS[self.0].replace("%d", "%?").replace("%m", "%d").replace("%?", "%m"))
+        let swapped = Self::named(&PATTERNS[self.0].replace("%d", "%?").replace("%m", "%d").replace("%?", "%m"));
+        swapped.filter(|other| *other != self)
     }
 
     /// Whether the day is before the month.
@@ -105,9 +119,14 @@ impl DateFormat {
         PATTERNS[self.0].find("%d") < PATTERNS[self.0].find(['m', 'b'])
     }
 
-    /// A date in this format, 17 March 2024.
+    /// Whether years have two digits.
+    pub fn has_short_years(self) -> bool {
+        PATTERNS[self.0].contains("%y")
+    }
+
+    /// A date in this format, 17 March 2024, or this month.
     pub fn example(self) -> String {
-        [("%Y", "2024"), ("%m", "03"), ("%b", "Mar"), ("%d", "17")]
+        [("%Y", "2024"), ("%y", "24"), ("%m", "03"), ("%b", "Mar"), ("%d", "17")]
             .into_iter()
             .fold(PATTERNS[self.0].to_owned(), |text, (field, value)| text.replace(field, value))
     }
@@ -126,6 +145,14 @@ fn number(text: &mut &str, min_digits: usize, max_digits: usize) -> Option<u32> 
     let (number, rest) = text.split_at(n_digits);
     *text = rest;
     if n_digits >= min_digits { number.parse().ok() } else { None }
+}
+
+/// The text after the name of a weekday, or its first letters, in English.
+fn without_weekday(text: &str) -> &str {
+    const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+    let (name, rest) = text.split_at(text.bytes().take_while(u8::is_ascii_alphabetic).count());
+    let is_name = |day: &&str| day.get(..name.len()).is_some_and(|start| name.len() >= 3 && start.eq_ignore_ascii_case(name));
+    if WEEKDAYS.iter().any(is_name) { rest.trim_start_matches(['.', ',', ' ']) } else { text }
 }
 
 /// Takes the name of a month, or the first letters of it, with or without a point.
@@ -181,6 +208,12 @@ mod tests {
             ("%b %d, %Y", "Mar 17, 2024"),
             ("%b %d, %Y", "March 17 2024"),
             ("%b %d, %Y", "Mar.  17, 2024"),
+            ("%m/%d/%y", "3/17/24"),
+            ("%d/%m/%y", "17/03/24"),
+            ("%d.%m.%y", "17.03.24"),
+            ("%d-%b-%y", "17-Mar-24"),
+            ("%d %b %Y", "Sun, 17 Mar 2024"),
+            ("%b %d, %Y", "Sunday March 17, 2024"),
         ] {
             check(pattern, text, day);
         }
@@ -202,9 +235,18 @@ mod tests {
             ("%d.%m.%Y", ""),
             ("%d.%m.%Y", "17.03.2024 "),
             ("%d %b %Y", "17 M\u{e4}rz 2024"),
+            ("%m/%d/%y", "03/17/2024"),
+            ("%m/%d/%y", "03/17/4"),
+            ("%d.%m.%y", "1.2.03"),
+            ("%d %b %Y", "Son, 17 Mar 2024"),
+            ("%b %Y", "Mar 24"),
         ] {
             check(pattern, text, None);
         }
+        check("%b %Y", "Mar 2024", Some((2024, 3, 1, None)));
+        check("%Y %b", "2024 March", Some((2024, 3, 1, None)));
+        check("%m/%d/%y", "12/31/68", Some((2068, 12, 31, None)));
+        check("%m/%d/%y", "01/01/69 14:05", Some((1969, 1, 1, Some(50_700.0))));
     }
 
     #[test]
@@ -234,12 +276,13 @@ mod tests {
     fn formats_have_names_examples_and_orders() {
         for format in DateFormat::all() {
             assert_eq!(DateFormat::named(&format.to_string()), Some(format));
-            assert!(format.parse(&format.example()).is_some_and(|time| time.days() == 19_799), "{format}");
+            let first = if format.to_string().contains("%d") { 19_799 } else { 19_783 };
+            assert_eq!(format.parse(&format.example()).map(|time| time.days()), Some(first), "{format}");
         }
         let swapped = |pattern: &str| DateFormat::named(pattern).and_then(DateFormat::swapped).map(|format| format.to_string());
         assert_eq!(swapped("%d.%m.%Y").as_deref(), Some("%m.%d.%Y"));
         assert_eq!(swapped("%m/%d/%Y").as_deref(), Some("%d/%m/%Y"));
-        assert_eq!([swapped("%Y-%m-%d"), swapped("%d-%b-%Y"), swapped("%Y%m%d")], [None, None, None]);
+        assert_eq!(["%Y-%m-%d", "%d-%b-%Y", "%Y%m%d", "%b %Y"].map(swapped), [const { None }; 4]);
         assert_eq!((DateFormat::ISO.to_string().as_str(), DateFormat::COMPACT.to_string().as_str()), ("%Y-%m-%d", "%Y%m%d"));
         let is_day_first = |pattern: &str| DateFormat::named(pattern).is_some_and(DateFormat::is_day_first);
         assert!(is_day_first("%d.%m.%Y") && is_day_first("%d-%b-%Y") && !is_day_first("%m/%d/%Y") && !is_day_first("%Y-%m-%d"));

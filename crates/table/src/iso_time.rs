@@ -88,7 +88,10 @@ impl IsoTime {
 
 /// Seconds since midnight of `13:45`, `13:45:10` or `13:45:10.5`, and its offset from UTC in seconds, if it has one.
 pub(crate) fn time_of_day(time: &str) -> Option<(f64, Option<i32>)> {
-    let (time, offset) = match time.find(['Z', 'z', '+', '-']) {
+    let utc = [" UTC", " GMT"].iter().find_map(|zone| time.strip_suffix(zone));
+    let (time, offset) = match utc.unwrap_or(time).find(['Z', 'z', '+', '-']) {
+        Some(_) if utc.is_some() => return None,
+        None if utc.is_some() => (utc?, Some(0)),
         Some(at) if matches!(&time[at..], "Z" | "z") => (&time[..at], Some(0)),
         Some(at) => {
             let (time, offset) = time.split_at(at);
@@ -223,6 +226,7 @@ mod tests {
             ("2024-01-05T10:30+02", Some(7200)),
             ("2024-01-05T10:30:00-05:30", Some(-19_800)),
             ("2024-01-05 10:30 +0530", Some(19_800)),
+            ("2024-01-05 10:30:00 UTC", Some(0)),
         ] {
             assert_eq!(offset(text), expected, "{text}");
         }
@@ -239,6 +243,8 @@ mod tests {
             "2024-01-05T",
             "2024-01-05T10:30+",
             "2024-01-05T10:30+5",
+            "2024-01-05 10:30+01 UTC",
+            "2024-01-05 10:30 CET",
             "20240105",
         ] {
             assert_eq!(IsoTime::parse(text), None, "{text}");

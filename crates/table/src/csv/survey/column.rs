@@ -253,7 +253,7 @@ impl ColumnSurvey {
             _ if in_format == n && (numbers == 0 || self.n_distinct() >= MIN_COMPACT_DATES) => ColumnKind::Dates,
             (_, 0, 0) if self.has_leading_zeros && self.are_whole => ColumnKind::Codes,
             (_, 0, 0) => ColumnKind::Numbers,
-            _ if self.n_decimal_commas > 0 && nearly(numbers + self.n_decimal_commas) => {
+            _ if 2 * self.n_decimal_commas > texts && nearly(numbers + self.n_decimal_commas) => {
                 ColumnKind::AlmostNumbers { decimal_comma: true }
             }
             _ if nearly(numbers) => ColumnKind::AlmostNumbers { decimal_comma: false },
@@ -385,7 +385,8 @@ mod tests {
         let mostly = ["03/04/2024", "05/06/2024", "17/03/2024", "01/01/2024", "03/17/2024", "02/02/2024"];
         check_dates(&mostly, AlmostDates, &["%m/%d/%Y", "%d/%m/%Y"], &[2]);
         check_dates(&[&mostly[..4], &["soon"]].concat(), AlmostDates, &["%d/%m/%Y"], &[4]);
-        check_dates(&["1/5/24", "3/17/24"], OtherDates, &[], &[]);
+        check_dates(&["1/5/24", "3/17/24"], Dates, &["%m/%d/%y"], &[]);
+        check_dates(&["1/5/24", "3/17/2024"], OtherDates, &["%m/%d/%Y", "%m/%d/%y", "%d/%m/%y"], &[0]);
     }
 
     #[test]
@@ -404,6 +405,7 @@ mod tests {
         check(&["1", "2", "3", "4", "12.5x"], ColumnKind::AlmostNumbers { decimal_comma: false });
         check(&["1", "2", "3", "4", "inf"], ColumnKind::AlmostNumbers { decimal_comma: false });
         check(&["1,5", "2", "3,25", "4"], ColumnKind::AlmostNumbers { decimal_comma: true });
+        check(&["1", "2", "3", "4", "5", "6", "7", "8", "5' 4\"", "1,5"], ColumnKind::AlmostNumbers { decimal_comma: false });
         check(&["05.01.2024", "06.01.2024"], ColumnKind::Dates);
         check(&["2024-01-05", "2024-01-06", "2024-01-07", "2024-01-08", "soon"], ColumnKind::AlmostDates);
         check(&["A/5 21171", "17463", "PC 17599"], ColumnKind::Text);
