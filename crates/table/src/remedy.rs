@@ -69,6 +69,8 @@ remedies! {
     ScaleColumn "scale the column";
     /// Store features as `f32`, with `FeatureDType::F32`.
     StoreAsF32 "pass `FeatureDType::F32`";
+    /// Leave out the lines above the table, with `CsvOptions::skip_lines`.
+    SkipLines "leave out the lines above it with `CsvOptions::skip_lines`";
     /// Say that the first line names the columns, with `Header::Present`.
     HeaderPresent "pass `Header::Present`";
     /// Say that the first line is a row, with `Header::Absent`.

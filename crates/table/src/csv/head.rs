@@ -48,6 +48,8 @@ impl Head {
         }
         let bom = if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
         let skipped = bom + lines_end(&text[bom..], options.skip_lines);
+        let named = named_delimiter(&text[skipped..]).filter(|_| options.delimiter == Delimiter::Auto);
+        let skipped = skipped + named.map_or(0, |(_, len)| len);
         // Blank lines before the first row are not rows.
         let start = skipped + text[skipped..].iter().take_while(|byte| matches!(byte, b'\n' | b'\r')).count();
         let line = 1 + text[..start].iter().filter(|&&byte| byte == b'\n').count() as u64;
@@ -59,7 +61,8 @@ impl Head {
             };
             return Err(SourceError::NoRows { found });
         }
-        let marks = Marks { delimiter: delimiter(text, start, options), decimal: options.decimal.mark() };
+        let delimiter = named.map_or_else(|| delimiter(text, start, options), |(delimiter, _)| delimiter);
+        let marks = Marks { delimiter, decimal: options.decimal.mark() };
         if marks.delimiter == marks.decimal || matches!(marks.delimiter, b'"' | b'\n' | b'\r' | b'-' | b'+' | b'.' | b'0'..=b'9')
         {
             let delimiter = char::from(marks.delimiter);
@@ -70,6 +73,13 @@ impl Head {
         let Some((first, end)) = cells(text, start, marks.delimiter) else {
             return Err(at.line_error(too_long(text.len().min(MAX_ROW_BYTES)), &[]));
         };
+        if let Some((n_cells, line_of_table)) = title(text, start, &first, options) {
+            let (found, after) = (shown(&first[0]), line + line_of_table);
+            let problem = format!(
+                "{found:?} is the only cell of the first line, and line {after} has {n_cells} cells, as if the table began there"
+            );
+            return Err(at.line_error(problem, &[Remedy::SkipLines, Remedy::HeaderPresent]));
+        }
         let has_header = match options.header {
             Header::Present => true,
             Header::Absent => false,
@@ -100,21 +110,64 @@ impl Head {
 
 /// Recognises files of other formats, which would only lead to confusing errors later.
 pub(crate) fn what_else(text: &[u8]) -> Option<&'static str> {
-    let known: [(&[u8], &str); 5] = [
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    let known: [(&[u8], &str); 6] = [
         (b"BZh", "bzip2 data (unpack it first)"),
         (b"PK\x03\x04", "a zip archive (unpack it first)"),
         (b"PAR1", "a Parquet file"),
+        (b"\xd0\xcf\x11\xe0", "an Excel workbook (save its sheet as CSV first)"),
         (b"\xff\xfe", "UTF-16 text (convert it to UTF-8 first)"),
         (b"\xfe\xff", "UTF-16 text (convert it to UTF-8 first)"),
     ];
     let found = known.iter().find(|(start, _)| text.starts_with(start)).map(|(_, what)| *what);
     let first: Vec<u8> = text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).take(9).collect();
     let is_json = [&b"{\""[..], b"[{", b"[["].iter().any(|start| first.starts_with(start));
-    let is_page = [&b"<!doctype"[..], b"<html"].iter().any(|start| first.to_ascii_lowercase().starts_with(start));
+    let starts = |word: &[u8]| first.to_ascii_lowercase().starts_with(word);
+    let is_page = [&b"<!doctype"[..], b"<html", b"<table"].into_iter().any(starts);
     let found = found.or(is_json.then_some("JSON (convert it to CSV or Parquet first)"));
+    let found = found.or(is_utf16(text).then_some("UTF-16 text (convert it to UTF-8 first)"));
+    let found = found.or(starts(b"<?xml").then_some("XML (convert it to CSV first)"));
+    let found = found.or(starts(b"@relation").then_some("an ARFF file (convert it to CSV first)"));
     found.or(is_page.then_some("an HTML page (save its table as CSV first)")).or_else(|| {
         ends_lines_with_cr(text)
             .then_some("lines that end in a carriage return without a line feed (convert them to line feeds first)")
+    })
+}
+
+/// Whether every other byte is 0, as in English text in UTF-16 without a byte order mark.
+fn is_utf16(text: &[u8]) -> bool {
+    const FEWEST_BYTES: usize = 16;
+    let start = &text[..text.len().min(FEWEST_BYTES)];
+    let are_zeros = |first: usize, is_zero: bool| start.iter().skip(first).step_by(2).all(|&byte| (byte == 0) == is_zero);
+    start.len() == FEWEST_BYTES && (0..2).any(|first| are_zeros(first, true) && are_zeros(1 - first, false))
+}
+
+/// The delimiter that the first line names for Excel, `sep=;`, and the length of this line.
+fn named_delimiter(text: &[u8]) -> Option<(u8, usize)> {
+    let (start, rest) = text.split_at_checked(4).filter(|(start, _)| start.eq_ignore_ascii_case(b"sep="))?;
+    match rest {
+        [delimiter, b'\n', ..] => Some((*delimiter, start.len() + 2)),
+        [delimiter, b'\r', b'\n', ..] => Some((*delimiter, start.len() + 3)),
+        _ => None,
+    }
+}
+
+/// Whether the first row is probably a title: it has one cell, and a few lines after it there are two rows in sequence with the
+/// same number of several cells, which is returned with the number of lines between.
+fn title(text: &[u8], start: usize, first: &Cells<'_>, options: &CsvOptions) -> Option<(usize, u64)> {
+    const MOST_LINES: usize = 20;
+    let [title, others @ ..] = &first[..] else { return None };
+    let is_title = !title.is_empty() && others.iter().all(|cell| cell.is_empty()) && !(1..3).contains(&others.len());
+    if !is_title || options.header != Header::Auto {
+        return None;
+    }
+    let ends = memchr_iter(b'\n', &text[start..]).take(MOST_LINES).map(|at| start + at + 1);
+    let rows = ends.zip(1..).filter(|&(at, _)| !text[at..].starts_with(b"\n") && !text[at..].starts_with(b"\r\n"));
+    rows.into_iter().find_map(|(at, n_lines)| {
+        let delimiter = delimiter(text, at, options);
+        let (row, end) = cells(text, at, delimiter)?;
+        let (next, _) = cells(text, end, delimiter)?;
+        (row.len() >= 2 && row.len() == next.len() && row.iter().all(|cell| !cell.is_empty())).then_some((row.len(), n_lines))
     })
 }
 

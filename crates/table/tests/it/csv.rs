@@ -193,11 +193,30 @@ fn files_that_are_no_rows() {
     refuse("y,a,b", auto(), &["a header and no rows"]);
     refuse("PAR1....", auto(), &["a Parquet file"]);
     refuse(b"\xff\xfey\0,\0", auto(), &["UTF-16"]);
+    let utf16 =
+        |swap: bool| "y,a,b,c\n1,2,3,4\n".bytes().flat_map(|byte| if swap { [0, byte] } else { [byte, 0] }).collect::<Vec<u8>>();
+    refuse(utf16(false), auto(), &["UTF-16"]);
+    refuse(utf16(true), auto(), &["UTF-16"]);
+    refuse(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", auto(), &["an Excel workbook"]);
     let files = Import::of("rows.csv", "");
     let missing = import(files.source.with_file_name("none.csv"), &files.dest, &auto()).unwrap_err().to_string();
     assert!(missing.contains("none.csv: cannot open"), "{missing}");
     let folder = import(files.source.parent().unwrap(), &files.dest, &auto()).unwrap_err().to_string();
     assert!(folder.contains("is a folder, expected a file"), "{folder}");
+}
+
+#[test]
+fn lines_above_a_table_are_named() {
+    let table = "y,a,b,c\n1,2,3,4\n0,5,6,7\n";
+    for (above, line) in [("Sales of 2024\n", "line 2 "), ("# by shop\n# in USD\n\n", "line 4 "), ("Sales,,,\n", "line 2 ")] {
+        refuse(format!("{above}{table}"), auto(), &["line 1", line, "4 cells", "`CsvOptions::skip_lines`"]);
+    }
+    let skip = CsvOptions { skip_lines: 2, ..auto() };
+    check(&format!("# by shop\n# in USD\n{table}"), skip, &[2.0, 3.0, 4.0, 5.0, 6.0, 7.0], &[1.0, 0.0]);
+    check("Sales,,,\n1,2,3,4\n", CsvOptions { header: Header::Present, ..auto() }, &[2.0, 3.0, 4.0], &[1.0]);
+    for above in ["sep=;\n", "\u{feff}SEP=;\r\n"] {
+        check(&format!("{above}y;a\n1;2\n0;5\n"), auto(), &[2.0, 5.0], &[1.0, 0.0]);
+    }
 }
 
 fn gzip(text: &[u8]) -> Vec<u8> {

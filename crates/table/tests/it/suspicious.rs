@@ -432,6 +432,9 @@ fn other_formats_of_text_are_named() {
         ("{\"a\": 1, \"y\": 0}\n{\"a\": 2, \"y\": 1}\n", "JSON"),
         ("[\n  {\"a\": 1, \"y\": 0}\n]\n", "JSON"),
         ("<!DOCTYPE html>\n<html><table>\n", "an HTML page"),
+        ("\u{feff}<table border=\"1\">\n<tr><th>y</th></tr>\n", "an HTML page"),
+        ("<?xml version=\"1.0\"?>\n<rows/>\n", "XML"),
+        ("@RELATION rows\n@ATTRIBUTE y numeric\n@DATA\n1\n", "an ARFF file"),
     ] {
         let error = table_of(text, ColumnOptions::default()).expect_err("it is no CSV").to_string();
         assert!(error.contains(what) && error.contains("CSV"), "{error}");
