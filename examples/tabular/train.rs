@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use brisk_examples::higgs::stopped::{self, StartedBy};
 use brisk_examples::tabular::{Program, in_options_of};
 use brisk_examples::{print, write_json};
-use brisk_loader::{RowSource, Rows, Subset};
+use brisk_loader::{RowSource, Rows, Subset, labels_of};
 use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::Device;
 use brisk_nn::{Adam, Error as TensorError};
@@ -391,7 +391,9 @@ fn n_folds(detected: &Detected, options: &Options) -> Result<Option<usize>> {
         None => {
             let [rest, _] = detected.split(options.seed, REST)?;
             let n_folds = Effort::n_folds(rest.n_rows());
-            let folds = |n_folds| detected.folds(&rest, &rest, options.seed, n_folds);
+            let labels: Vec<f32> = labels_of(&rest)?.into_iter().map(|label| detected.target.label(label)).collect();
+            let labelled = Rows::new(vec![0.0_f32; labels.len()], labels, 1)?;
+            let folds = |n_folds| detected.folds(&rest, &labelled, options.seed, n_folds);
             // Fewer if a class, or the groups, are too few for so many.
             let most = (2..=n_folds).rev().find(|&n_folds| folds(n_folds).is_ok());
             match (most, (n_folds > 1).then(|| folds(n_folds))) {
