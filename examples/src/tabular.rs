@@ -142,6 +142,9 @@ pub fn in_options_of(program: Program, error: TabularError) -> Error {
             let problem = without_remedy(&error);
             anyhow!("{problem}; name another column with `--target`, or pass `--task classes` if they are right")
         }
+        TabularError::TargetKind { .. } => {
+            anyhow!("{}; name another column with `--target`, or choose another `--task`", without_remedy(&error))
+        }
         TabularError::UnusedOption { path, option, format } => {
             let option = match *option {
                 "missing_values" => "--missing-value",
@@ -166,6 +169,7 @@ fn without_remedy(error: &TabularError) -> String {
 /// Remedies as options of the program.
 fn remedy(program: Program, remedy: Remedy) -> Option<&'static str> {
     Some(match (program, remedy) {
+        (_, Remedy::SkipLines) => "leave out the lines above it with `--skip-lines`",
         (_, Remedy::HeaderPresent) => "pass `--header present`",
         (_, Remedy::HeaderAbsent) => "pass `--header absent`",
         (_, Remedy::SkipRows | Remedy::FillMissing | Remedy::KeepMissing | Remedy::LabelsAsClasses) => return None,

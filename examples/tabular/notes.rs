@@ -129,6 +129,8 @@ pub(crate) fn warning(warning: &TabularWarning, target: &Target) {
             TabularWarning::Import(ImportWarning::RowsInCell { .. }) => "correct the quotes in the file",
             TabularWarning::SameInTraining { .. } => "correct the file if it should have others",
             TabularWarning::Empty { .. } => "correct the file if it should have values",
+            TabularWarning::Totals { .. } => "remove it from the file",
+            TabularWarning::ShortYears { .. } => "write years of four digits if that is not meant",
             TabularWarning::Units { .. } => "write the numbers without their units if they are numbers",
             TabularWarning::Thousands { .. } => "remove such marks from the file",
             _ => "correct the file if they mean the same",

@@ -35,7 +35,8 @@ pub(crate) struct Options {
     /// The folder that the one of `--out` is moved to at last, if it is another.
     #[arg(skip)]
     pub(crate) moved_to: Option<PathBuf>,
-    /// What the target is [default: classes if it is text, or if it has few different whole numbers, else number]
+    /// What the target is [default: classes if it is text, or if it has few different whole numbers with five rows of each, else
+    /// number]
     #[arg(long, value_name = "KIND", help_heading = "Data", value_parser = one_of([
         ("binary", TargetKind::Binary), ("classes", TargetKind::Classes), ("number", TargetKind::Number)]))]
     pub(crate) task: Option<TargetKind>,

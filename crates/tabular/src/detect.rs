@@ -13,12 +13,14 @@ use crate::date_order::{DateOrder, is_open};
 use crate::equal_rows::keys;
 use crate::error::{Error, FewLabels, OddCells};
 use crate::model::TabularModel;
-use crate::odd_values::{NearlyClasses, Outlier, PlaceholderDate, counts, nearly_classes, outliers, placeholder_dates};
+use crate::odd_values::{NearlyClasses, Outlier, PlaceholderDate, Totals, counts, nearly_classes, outliers, placeholder_dates};
 use crate::reading::{Decoding, middle, shortest};
 use crate::row_column::RowColumn;
 use crate::scratch::import_to_memory;
 use crate::splitting::Splitting;
-use crate::surveyed::{FAR_FROM_ZERO, MAX_EXACT, MAX_EXACT_F64, Surveyed, survey_typed};
+use crate::surveyed::{
+    MAX_EXACT, MAX_EXACT_F64, Surveyed, are_far_from_zero, are_many_numbers, is_precise, may_be_classes, survey_typed,
+};
 use crate::target::{MAX_GUESSED_CLASSES, Target};
 use crate::target_kind::{TARGETS, TargetKind};
 use crate::text_options::{TextOptions, check_used};
@@ -351,14 +353,20 @@ fn detected(table: Table, options: &DetectOptions, plan: Plan, source: &Source<'
     if table.classes().is_empty() {
         warnings.extend(outliers_of(target.name(), &labels, plan.offset));
     }
+    let mut totals = Totals::default();
+    if table.classes().is_empty() {
+        totals.add(target.name(), &labels, plan.offset);
+    }
     let mut summaries = Vec::new();
     // Features that are not f32, such as pixels, have no room for outliers.
     let features = table.rows::<f32>(0..table.n_rows()).unwrap_or_default();
     for (col, column) in columns.numbers.iter().enumerate().filter(|_| !features.is_empty()) {
         let values: Vec<f32> = features.iter().skip(col).step_by(columns.numbers.len()).copied().collect();
         warnings.extend(outliers_of(column, &values, 0.0));
+        totals.add(column, &values, 0.0);
         summaries.push(ColumnSummary::of_numbers(column, &values));
     }
+    warnings.extend(totals.columns().map(|columns| TabularWarning::Totals { columns }));
     let codes = table.categories(0..table.n_rows())?;
     for (at, dictionary) in columns.categories.iter().enumerate() {
         let mut n_rows = vec![0; dictionary.n_codes()];
@@ -460,8 +468,9 @@ impl Plan {
         }
         let order = options.order_in(surveyed);
         let is_read = |col: &usize| !(is_used(col) || dropped.contains(col) || group == Some(*col) || categorical.contains(col));
-        let mut open =
-            (0..surveyed.len()).filter(|col| is_read(col) || time == Some(*col)).filter(|&col| is_open(&surveyed[col]));
+        let may_be_dates = || (0..surveyed.len()).filter(|col| is_read(col) || time == Some(*col));
+        warnings.extend(may_be_dates().filter_map(|col| short_years(&surveyed[col], order)));
+        let mut open = may_be_dates().filter(|&col| is_open(&surveyed[col]));
         if options.date_order.is_none() {
             warnings.extend(open.map(|col| {
                 let (example, order) = DateOrder::of_open(order, &surveyed[col]);
@@ -576,12 +585,6 @@ impl Use {
     }
 }
 
-/// Whether `f32` has enough digits for the numbers.
-fn is_precise(survey: &ColumnSurvey) -> bool {
-    let (largest, spread) = (survey.min.abs().max(survey.max.abs()), survey.max - survey.min);
-    if survey.are_whole { largest <= MAX_EXACT } else { spread == 0.0 || largest < FAR_FROM_ZERO * spread }
-}
-
 /// Whole numbers that lose digits although they are shifted, if they can be: by `f32`, or by `f64` before that.
 fn rounded(survey: &ColumnSurvey, can_be_shifted: bool) -> Option<TabularWarning> {
     let largest = survey.min.abs().max(survey.max.abs());
@@ -590,20 +593,18 @@ fn rounded(survey: &ColumnSurvey, can_be_shifted: bool) -> Option<TabularWarning
         .then(|| TabularWarning::Rounded { column: survey.name.clone(), largest })
 }
 
+/// Dates whose century is not in the file.
+fn short_years(survey: &ColumnSurvey, order: Option<DateOrder>) -> Option<TabularWarning> {
+    let format = Some(DateOrder::format_of(order, survey)).filter(|format| format.has_short_years())?;
+    let example = survey.not_numbers.first().filter(|_| survey.kind() == ColumnKind::Dates)?.text.clone();
+    let time = format.parse(&example)?;
+    let read = format!("{}-{:02}-{:02}", time.year, time.month, time.day);
+    Some(TabularWarning::ShortYears { column: survey.name.clone(), example, read })
+}
+
 /// Numbers that units make text.
 fn units(survey: &ColumnSurvey) -> Option<TabularWarning> {
     survey.with_units().map(|example| TabularWarning::Units { column: survey.name.clone(), example: example.to_owned() })
-}
-
-/// Whether the numbers are closer to each other than to zero.
-fn are_far_from_zero(survey: &ColumnSurvey) -> bool {
-    survey.max.abs().max(survey.min.abs()) > survey.max - survey.min
-}
-
-/// Whether the numbers have too many different values for classes.
-fn are_many_numbers(survey: &ColumnSurvey) -> bool {
-    let max_classes = if survey.are_whole { MAX_GUESSED_CLASSES as u64 } else { 2 };
-    survey.kind() == ColumnKind::Numbers && survey.n_distinct() > max_classes
 }
 
 /// How the labels are read, and what is subtracted from them.
@@ -622,7 +623,7 @@ fn label_kind(
     match survey.kind() {
         ColumnKind::Numbers | ColumnKind::Empty if is_precise(survey) => Ok((LabelKind::Number, 0.0)),
         ColumnKind::Numbers => {
-            let are_classes = survey.are_whole && survey.n_distinct() <= MAX_GUESSED_CLASSES as u64;
+            let are_classes = survey.are_whole && may_be_classes(survey);
             if asks_for_classes || (task.is_none() && are_classes) {
                 return Ok((LabelKind::Classes, 0.0));
             }
@@ -644,6 +645,9 @@ fn check_cells(path: &Path, survey: &ColumnSurvey, counted: &'static str, is_tar
     let (expected, n_expected, cells) = match survey.kind() {
         ColumnKind::AlmostNumbers { .. } => numbers("numbers"),
         ColumnKind::MarkedNumbers => numbers("plain numbers"),
+        _ if is_target && survey.with_units().is_some() && survey.n_distinct() > MAX_GUESSED_CLASSES as u64 => {
+            numbers("numbers without units")
+        }
         ColumnKind::AlmostDates => {
             let format = DateOrder::format_of(None, survey);
             (format!("dates such as {}", format.example()), survey.n_in_format(), survey.not_in_format(format))

@@ -68,6 +68,34 @@ fn is_marker(value: f64) -> bool {
     (2..=10).any(|n_digits| is(10_f64.powi(n_digits) - 1.0)) || LIMITS.into_iter().any(is)
 }
 
+/// The columns of numbers whose last row has the sum of all others.
+#[derive(Debug, Default)]
+pub(super) struct Totals {
+    columns: Vec<String>,
+    n_others: usize,
+}
+
+impl Totals {
+    /// Adds a column, from whose numbers `offset` was subtracted.
+    pub(super) fn add(&mut self, column: &str, values: &[f32], offset: f64) {
+        // Totals are rounded, and so are the numbers that they are of.
+        const ROUNDING: f64 = 1e-5;
+        let Some((&last, others)) = values.split_last().filter(|(last, _)| last.is_finite()) else { return };
+        let others = || others.iter().filter(|other| other.is_finite()).map(|&other| f64::from(other) + offset);
+        let (last, sum, largest) =
+            (f64::from(last) + offset, others().sum::<f64>(), others().fold(0.0, |largest, other| other.abs().max(largest)));
+        match last.abs() > largest && (last - sum).abs() <= ROUNDING * last.abs() {
+            true => self.columns.push(column.to_owned()),
+            false => self.n_others += 1,
+        }
+    }
+
+    /// The columns, if they are several and at least half of all: by chance, one may be so.
+    pub(super) fn columns(self) -> Option<Vec<String>> {
+        Some(self.columns).filter(|columns| columns.len() >= self.n_others.max(2))
+    }
+}
+
 /// A date that is probably a word for a missing value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PlaceholderDate<'a> {
@@ -142,7 +170,7 @@ pub(super) fn counts(labels: &[f32]) -> Vec<(f32, usize)> {
 mod tests {
     use brisk_table::DateFormat;
 
-    use super::{nearly_classes, outliers, placeholder_dates};
+    use super::{Totals, nearly_classes, outliers, placeholder_dates};
 
     /// Different numbers from 0 to 9, and some others.
     #[track_caller]
@@ -183,6 +211,22 @@ mod tests {
         check(&[("1931-01-05", 1), ("1900-01-01", 2), ("2004-12-30", 2)], &[]);
         check(&[("1931-01-05", 1), ("1900-01-01", 9), ("2004-12-30", 2)], &["1900-01-01"]);
         check(&[("1900-01-01", 9)], &[]);
+    }
+
+    #[test]
+    fn a_row_of_totals_has_the_sums_of_the_others() {
+        let check = |columns: &[&[f32]], expected: Option<usize>| {
+            let mut totals = Totals::default();
+            columns.iter().for_each(|column| totals.add("a", column, 0.0));
+            assert_eq!(totals.columns().map(|columns| columns.len()), expected, "{columns:?}");
+        };
+        let (one, other): (&[f32], &[f32]) = (&[1.5, 2.5, f32::NAN, -1.0, 3.0], &[1e6, 2e6, 4e6, 7.00001e6]);
+        let (noise, unknown): (&[f32], &[f32]) = (&[1.0, 2.0, 3.0, 4.0], &[1.0, 2.0, 3.0, f32::NAN]);
+        check(&[one, other], Some(2));
+        check(&[one, other, noise, noise, unknown], Some(2));
+        check(&[one, other, noise, noise, noise], None);
+        check(&[one], None);
+        check(&[&[0.0, 1.0, 0.0, 1.0], &[0.0, 0.0, 0.0]], None);
     }
 
     #[test]

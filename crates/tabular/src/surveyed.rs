@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use brisk_table::{
-    Categorical, ColumnOptions, ColumnRef, ColumnSurvey, Dictionary, Error as TableError, ImportOptions, LabelKind, Missing,
-    SourceError,
+    Categorical, ColumnKind, ColumnOptions, ColumnRef, ColumnSurvey, Dictionary, Error as TableError, ImportOptions, LabelKind,
+    Missing, SourceError,
 };
 
 use crate::error::Error;
 use crate::scratch::import_to_memory;
+use crate::target::are_few;
 use crate::text_options::TextOptions;
 
 /// Whole numbers up to this are exact in `f32`.
@@ -118,6 +119,28 @@ pub(super) fn survey_typed(
     let empty = |name: &String| ColumnSurvey::new(name, text.decimal, &missing_values);
     let columns = report.source_columns.iter().map(|name| surveys.remove(name).unwrap_or_else(|| empty(name))).collect();
     Ok(Surveyed { columns, index: report.index_columns, unused_missing_values })
+}
+
+/// Whether `f32` has enough digits for the numbers.
+pub(super) fn is_precise(survey: &ColumnSurvey) -> bool {
+    let (largest, spread) = (survey.min.abs().max(survey.max.abs()), survey.max - survey.min);
+    if survey.are_whole { largest <= MAX_EXACT } else { spread == 0.0 || largest < FAR_FROM_ZERO * spread }
+}
+
+/// Whether the numbers are closer to each other than to zero.
+pub(super) fn are_far_from_zero(survey: &ColumnSurvey) -> bool {
+    survey.max.abs().max(survey.min.abs()) > survey.max - survey.min
+}
+
+/// Whether the numbers have too many different values for classes.
+pub(super) fn are_many_numbers(survey: &ColumnSurvey) -> bool {
+    let may_be_classes = if survey.are_whole { may_be_classes(survey) } else { survey.n_distinct() <= 2 };
+    survey.kind() == ColumnKind::Numbers && !may_be_classes
+}
+
+/// Whether whole numbers are few enough for classes.
+pub(super) fn may_be_classes(survey: &ColumnSurvey) -> bool {
+    are_few(survey.n_distinct() as usize, survey.n_values() as usize)
 }
 
 /// The column that an import refused for its type.

@@ -42,16 +42,21 @@ pub enum Target {
 /// Whole numbers with at most this many different values are treated as classes, unless a kind is given.
 pub(super) const MAX_GUESSED_CLASSES: usize = 20;
 
-/// The fewest rows per class, on average, with which more than [`MAX_GUESSED_CLASSES`] named classes are accepted, unless a kind
-/// is given.
+/// The fewest rows per class, on average, with which whole numbers, or more than [`MAX_GUESSED_CLASSES`] names, are treated as
+/// classes, unless a kind is given.
 const MIN_ROWS_PER_CLASS: usize = 5;
+
+/// Whether so many different whole numbers in so many rows are classes, unless a kind is given.
+pub(super) fn are_few(n_classes: usize, n_rows: usize) -> bool {
+    n_classes <= 2 || (n_classes <= MAX_GUESSED_CLASSES && n_classes * MIN_ROWS_PER_CLASS <= n_rows)
+}
 
 impl Target {
     /// The target in the labels of `rows`, which [`fitted_to`](Self::fitted_to) then fits to the training rows. `class_names` are
     /// the names of the classes that labels are numbers of, none if they are numbers as such.
     ///
     /// Unless `kind` is given, labels are classes if they have names, if there are two different ones, or if they are whole
-    /// numbers of which at most 20 are different; else they are numbers to predict.
+    /// numbers of which at most 20 are different, with five rows of each on average; else they are numbers to predict.
     ///
     /// # Errors
     /// [`Error::Value`](brisk_train::Error::Value); [`Error::OneLabel`]; [`Error::TargetKind`] if the labels are not of the
@@ -82,11 +87,8 @@ impl Target {
             return Err(Error::TooManyClasses { target: target(), n_classes, n_rows });
         }
         let are_whole = labels.iter().all(|label| label.fract() == 0.0);
-        let kind = kind.unwrap_or(match (class_names, labels.len()) {
-            ([_, ..], _) | (_, 2) => TargetKind::Classes,
-            (_, 3..=MAX_GUESSED_CLASSES) if are_whole => TargetKind::Classes,
-            _ => TargetKind::Number,
-        });
+        let are_classes = n_classes > 0 || labels.len() == 2 || (are_whole && are_few(labels.len(), n_rows));
+        let kind = kind.unwrap_or(if are_classes { TargetKind::Classes } else { TargetKind::Number });
         let refused = |found: String| Err(Error::TargetKind { target: target(), kind, found });
         match kind {
             TargetKind::Number if !class_names.is_empty() => refused(format!("{} classes with names", class_names.len())),

@@ -1,5 +1,6 @@
 use std::fmt;
 
+use brisk_atomic_file::listed;
 use brisk_table::{ImportWarning, Remedy, printable};
 
 use crate::date_order::DateOrder;
@@ -25,6 +26,8 @@ pub enum TabularWarning {
     OtherDates { column: String, example: String },
     /// Dates such as `example`, of which no cell says whether the day or the month is first, were read in this order.
     DateOrder { column: String, example: String, order: DateOrder },
+    /// Dates whose years have two digits, such as `example`, which was read as `read`, were read as those of 1969 to 2068.
+    ShortYears { column: String, example: String, read: String },
     /// The index of a data frame was left out.
     Index { column: String },
     /// A single column decides the predictions of the trained model: [`Importance::decisive`](crate::Importance::decisive).
@@ -53,6 +56,8 @@ pub enum TabularWarning {
     Thousands { column: String, example: String },
     /// Numbers with units, such as `example`, are text: [`brisk_table::ColumnSurvey::with_units`].
     Units { column: String, example: String },
+    /// The last row has the sums of all others in these columns.
+    Totals { columns: Vec<String> },
     /// Whole numbers that are too large for all their digits are numbers all the same. `largest` is the largest distance from 0.
     Rounded { column: String, largest: f64 },
 }
@@ -62,12 +67,13 @@ impl TabularWarning {
     pub fn column(&self) -> Option<&str> {
         match self {
             Self::Import(warning) => warning.columns().first().map(String::as_str),
-            Self::EqualRows { .. } => None,
+            Self::EqualRows { .. } | Self::Totals { .. } => None,
             Self::Identifier { column, .. }
             | Self::Empty { column }
             | Self::SameInTraining { column }
             | Self::OtherDates { column, .. }
             | Self::DateOrder { column, .. }
+            | Self::ShortYears { column, .. }
             | Self::Index { column }
             | Self::DecidesTarget { column }
             | Self::Codes { column }
@@ -102,6 +108,8 @@ impl TabularWarning {
             | Self::Unlabelled { .. }
             | Self::RareClass { .. }
             | Self::Thousands { .. }
+            | Self::ShortYears { .. }
+            | Self::Totals { .. }
             | Self::Empty { .. } => TabularRemedy::Correct,
             Self::Outlier { .. } | Self::PlaceholderDate { .. } => TabularRemedy::MissingValue,
             _ => TabularRemedy::Categorical,
@@ -145,9 +153,16 @@ impl fmt::Display for TabularWarning {
                 "{n_rows} of {n_test} test rows have the same values in all columns as training rows, so that their scores are not those of new rows"
             );
         }
+        if let Self::Totals { columns } = self {
+            return write!(
+                f,
+                "the last row has the sums of all others in the columns {}, as a line of totals has",
+                listed(columns)
+            );
+        }
         write!(f, "column `{}` ", printable(self.column().unwrap_or_default()))?;
         match self {
-            Self::Import(_) | Self::EqualRows { .. } => Ok(()),
+            Self::Import(_) | Self::EqualRows { .. } | Self::Totals { .. } => Ok(()),
             Self::Unlabelled { n_rows, n_all, .. } => {
                 write!(f, "has no value in {n_rows} of {n_all} rows, which are left out")
             }
@@ -185,6 +200,10 @@ impl fmt::Display for TabularWarning {
                     f,
                     "has dates such as {example:?}, of which no cell says whether day or month is first; the {first} is taken to be"
                 )
+            }
+            Self::ShortYears { example, read, .. } => {
+                let example = printable(example);
+                write!(f, "has years of two digits, which are read as 1969 to 2068: {example:?} is {read}")
             }
             Self::Empty { .. } => f.write_str("is left out: it has no value in any row"),
             Self::SameInTraining { .. } => f.write_str("is left out: all training rows have the same value there, or none"),

@@ -131,7 +131,8 @@ fn targets_are_told_apart_by_their_labels() -> Result<(), Error> {
         (binary.kind(), binary.classes(), binary.label(2.5)),
         (TargetKind::Binary, &["1.5".to_owned(), "2.5".to_owned()][..], 1.0)
     );
-    assert_eq!(detect(&[3.0, 5.0, 9.0], &[], None)?.label(9.0), 2.0);
+    assert_eq!(detect(&[3.0, 5.0, 9.0].repeat(5), &[], None)?.label(9.0), 2.0);
+    assert_eq!(detect(&[3.0, 5.0, 9.0].repeat(4), &[], None)?.kind(), TargetKind::Number, "fewer than five rows of each");
     assert_eq!(detect(&[0.0, 1.0, 2.0], &["a", "b", "c"], None)?.classes(), ["a", "b", "c"]);
     assert_eq!(detect(&[0.5, 1.0, 2.0], &[], None)?.kind(), TargetKind::Number);
     assert_eq!(detect(&(0..30).map(|i| i as f32).collect::<Vec<_>>(), &[], None)?.kind(), TargetKind::Number);

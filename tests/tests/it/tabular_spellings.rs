@@ -145,9 +145,9 @@ fn columns_without_values_are_left_out() {
 #[test]
 fn why_no_column_is_left_is_said() {
     let place = Place::new();
-    place.write("rows.csv", rows("day,id", 200, |row| format!("05/01/{:02},x{row}", row % 100)));
+    place.write("rows.csv", rows("day,id", 200, |row| format!("{:02}:15,x{row}", row % 24)));
     let args = [&["rows.csv"][..], &SHORT].concat();
-    place.refuse("tabular", &args, &["`day` is left out: \"05/01/00\"", "`id` is left out", "`--categorical`"]);
+    place.refuse("tabular", &args, &["`day` is left out: \"00:15\"", "`id` is left out", "`--categorical`"]);
     place.write("rows.csv", "only\n".to_owned() + &"1\n2\n".repeat(50));
     place.refuse("tabular", &args, &["no column is left for features", "`--delimiter`"]);
 }

@@ -35,6 +35,9 @@ fn a_column_of_dates_has_the_format_of_all_its_cells() {
     check(|row| format!("{}-Mar-2024", day(row)), "%d-%b-%Y", 0);
     check(|row| format!("Mar {}, 2024", day(row)), "%b %d, %Y", 0);
     check(|row| format!("2024{:02}{:02}", month(row), day(row)), "%Y%m%d", 0);
+    // Years of two digits are named.
+    check(|row| format!("{}/{}/24 14:05", day(row), month(row)), "%d/%m/%y", 1);
+    check(|row| format!("{}-Mar-69", day(row)), "%d-%b-%y", 1);
     // No number says which is the day.
     check(|row| format!("{:02}/{:02}/2024 2:05 PM", row % 11 + 1, month(row)), "%m/%d/%Y", 1);
     check(|row| format!("{:02}.{:02}.2024", row % 11 + 1, month(row)), "%d.%m.%Y", 1);
