@@ -212,10 +212,10 @@ fn lines_above_a_table_are_named() {
         refuse(format!("{above}{table}"), auto(), &["line 1", line, "4 cells", "`CsvOptions::skip_lines`"]);
     }
     let skip = CsvOptions { skip_lines: 2, ..auto() };
-    check(&format!("# by shop\n# in USD\n{table}"), skip, &[2.0, 3.0, 4.0, 5.0, 6.0, 7.0], &[1.0, 0.0]);
+    check(format!("# by shop\n# in USD\n{table}"), skip, &[2.0, 3.0, 4.0, 5.0, 6.0, 7.0], &[1.0, 0.0]);
     check("Sales,,,\n1,2,3,4\n", CsvOptions { header: Header::Present, ..auto() }, &[2.0, 3.0, 4.0], &[1.0]);
     for above in ["sep=;\n", "\u{feff}SEP=;\r\n"] {
-        check(&format!("{above}y;a\n1;2\n0;5\n"), auto(), &[2.0, 5.0], &[1.0, 0.0]);
+        check(format!("{above}y;a\n1;2\n0;5\n"), auto(), &[2.0, 5.0], &[1.0, 0.0]);
     }
 }
 
