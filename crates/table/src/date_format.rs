@@ -60,7 +60,8 @@ impl DateFormat {
         (0..Self::N).map(Self)
     }
 
-    /// The format with this pattern of `strftime`, of which there are `%Y`, `%y`, `%m`, `%d` and `%b`; `None` for one that is not read.
+    /// The format with this pattern of `strftime`, of which there are `%Y`, `%y`, `%m`, `%d` and `%b`; `None` for one that is
+    /// not read.
     pub fn named(pattern: &str) -> Option<Self> {
         PATTERNS.iter().position(|other| *other == pattern).map(Self)
     }
