@@ -72,6 +72,12 @@ pub(super) fn simple_cell(text: &[u8; LOOK_AHEAD], marks: Marks, place: Place) -
 /// to 24 more, optionally an exponent of two digits with its sign, in fewer than 32 bytes.
 #[inline(never)]
 pub(super) fn long_cell(text: &[u8; LOOK_AHEAD], marks: Marks, place: Place) -> Option<(f32, usize)> {
+    let negative = usize::from(text[0] == b'-');
+    // `%.18e`, with which numpy's `savetxt` writes numbers, has its marks in the same places.
+    let [point, exponent_at, end] = [1, 20, 24].map(|at| negative + at);
+    if text[point] == marks.decimal && text[exponent_at] == b'e' && (text[end] == marks.delimiter || text[end] == b'\n') {
+        return Some((long_number(text, [negative, point, exponent_at, end])?, end));
+    }
     let (front, back) = (Block::load(first(text)), Block::load(second(text)));
     let equals = |byte| front.equals(byte) | back.equals(byte) << BLOCK_LEN;
     let ends = equals(marks.delimiter) | equals(b'\n');
@@ -80,17 +86,16 @@ pub(super) fn long_cell(text: &[u8; LOOK_AHEAD], marks: Marks, place: Place) -> 
     }
     let len = ends.trailing_zeros() as usize;
     let end = if place == Place::Last && len > 0 && text[len - 1] == b'\r' { len - 1 } else { len };
-
     let exponent_at = (equals(b'e') | 1 << end).trailing_zeros() as usize;
-    let exponent = match &text[exponent_at..end] {
-        [] => 0,
-        [b'e', b'-', tens @ b'0'..=b'9', ones @ b'0'..=b'9'] => -digit_pair(*tens, *ones),
-        [b'e', b'+', tens @ b'0'..=b'9', ones @ b'0'..=b'9'] => digit_pair(*tens, *ones),
-        _ => return None,
-    };
     let point = (equals(marks.decimal) | 1 << exponent_at).trailing_zeros() as usize;
-    let negative = usize::from(text[0] == b'-');
-    let n_whole = point.wrapping_sub(negative);
+    Some((long_number(text, [negative, point, exponent_at, end])?, len))
+}
+
+/// The number of a [`long_cell`] whose digits, point, exponent and end are at these places.
+#[inline(always)]
+fn long_number(text: &[u8; LOOK_AHEAD], [first, point, exponent_at, end]: [usize; 4]) -> Option<f32> {
+    let power = if exponent_at == end { 1.0 } else { power_of_ten(&text[exponent_at..end])? };
+    let n_whole = point.wrapping_sub(first);
     if n_whole.wrapping_sub(1) >= 8 {
         return None;
     }
@@ -98,7 +103,7 @@ pub(super) fn long_cell(text: &[u8; LOOK_AHEAD], marks: Marks, place: Place) -> 
     if n_fraction > 24 {
         return None;
     }
-    let whole = digits(text, negative) << (64 - 8 * n_whole);
+    let whole = digits(text, first) << (64 - 8 * n_whole);
     let tenths = digits(text, point + 1) & KEEP[n_fraction.min(8)];
     let more = digits(text, point + 9) & KEEP[n_fraction.saturating_sub(8).min(8)];
     let rest = digits(text, point + 17) & KEEP[n_fraction.saturating_sub(16)];
@@ -108,20 +113,17 @@ pub(super) fn long_cell(text: &[u8; LOOK_AHEAD], marks: Marks, place: Place) -> 
     let after_point = (eight_digits(tenths) * 100_000_000 + eight_digits(more)) as i64 as f64 * 1e-16;
     let value = eight_digits(whole) as i64 as f64 + after_point;
     // The remaining digits, `rest`, contribute less than 1e-16: that is 5 units in the last place of 0.1, and fewer for larger
-    // values. With the errors of the terms, the sum and the power of ten, the total is 10.
+    // values. With the errors of the terms, the sum, the power of ten and the product, the total is 11.
     let is_zero = value == 0.0 && rest == 0;
     if value < 0.1 && !is_zero {
         return None;
     }
-    let value = match exponent {
-        0.. => value * POWERS.get(exponent as usize)?,
-        _ => value / POWERS.get(-exponent as usize)?,
-    };
-    if value >= EXACT_LIMIT || starts_with_zero(text, negative, n_whole) {
+    let value = value * power;
+    if value >= EXACT_LIMIT || starts_with_zero(text, first, n_whole) {
         return None;
     }
     let rounded = round(value)?;
-    Some((f32::from_bits(rounded.to_bits() | (negative as u32) << 31), len))
+    Some(f32::from_bits(rounded.to_bits() | (first as u32) << 31))
 }
 
 /// Whether the first of several digits before the point is a zero.
@@ -130,8 +132,14 @@ fn starts_with_zero(text: &[u8; LOOK_AHEAD], first: usize, n_whole: usize) -> bo
     (n_whole > 1) & (text[first] == b'0')
 }
 
-fn digit_pair(tens: u8, ones: u8) -> i32 {
-    i32::from(tens - b'0') * 10 + i32::from(ones - b'0')
+/// The power of ten, rounded to `f64`, of an exponent of two digits with its sign, such as `e-01`. No branch depends on the sign,
+/// which a branch predictor cannot learn.
+#[inline(always)]
+fn power_of_ten(exponent: &[u8]) -> Option<f64> {
+    let &[b'e', sign @ (b'+' | b'-'), tens @ b'0'..=b'9', ones @ b'0'..=b'9'] = exponent else { return None };
+    let size = usize::from(tens - b'0') * 10 + usize::from(ones - b'0');
+    let powers = [&POWERS, &INVERSE_POWERS];
+    powers[usize::from(sign == b'-')].get(size).copied()
 }
 
 /// Parses any number that `str::parse::<f32>` accepts, with a bit-identical result; also with the minus sign U+2212, and between
@@ -289,6 +297,12 @@ const KEEP: [u64; 16] = {
 const POWERS: [f64; 23] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21,
     1e22,
+];
+
+/// The `f64` values nearest to the inverses of [`POWERS`].
+const INVERSE_POWERS: [f64; 23] = [
+    1e0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16, 1e-17, 1e-18,
+    1e-19, 1e-20, 1e-21, 1e-22,
 ];
 
 /// Eight bytes from `at` with `'0'` subtracted, so digits are 0 to 9; the first is in the lowest byte.
