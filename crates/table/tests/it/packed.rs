@@ -4,13 +4,17 @@
 use std::fs;
 use std::path::Path;
 
-use brisk_table::{CsvOptions, Table, import};
+#[cfg(any(feature = "zst", feature = "xz"))]
+use brisk_table::Table;
+use brisk_table::{CsvOptions, import};
 
 /// 2,000 rows: the label, and three numbers.
+#[cfg(any(feature = "zst", feature = "xz"))]
 fn text() -> String {
     (0..2_000).map(|i| format!("{},{},{},0.{i}\n", i % 2, i, i * 7 % 1000)).collect()
 }
 
+#[cfg(any(feature = "zst", feature = "xz"))]
 #[track_caller]
 fn check(name: &str, packed: &[u8]) {
     let (folder, dest) = crate::scratch();
