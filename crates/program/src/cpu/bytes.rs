@@ -1,3 +1,5 @@
+#![cfg_attr(not(target_os = "linux"), expect(clippy::infallible_destructuring_match, reason = "Linux has two kinds of storage"))]
+
 use std::ops::{Deref, DerefMut};
 
 /// Zeroed bytes that start on a cache line, of a length that never changes.
