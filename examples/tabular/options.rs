@@ -157,7 +157,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", help_heading = "Training", default_value = "0", value_parser = whole::<u64>(0..=MAX_COUNT))]
     pub(crate) seed: u64,
     /// Precision of matrix products in training; parameters and predictions are f32 in each
-    /// [default: bf16 on a CPU with instructions for it, AMX or AVX512_BF16, else f32]
+    /// [default: bf16 on a CPU with fast instructions for it, AMX or AVX512_BF16, else f32]
     #[arg(long, value_name = "TYPE", help_heading = "Running", value_parser = precision())]
     pub(crate) precision: Option<Precision>,
     #[command(flatten)]

@@ -5,6 +5,9 @@
 //! | AMX: `tdpbf16ps` | Xeons since Sapphire Rapids | 16 by 16 sums of 32 products each |
 //! | AVX512_BF16: `vdpbf16ps` | Zen 4, Xeons since Cooper Lake | 16 sums of 2 products each |
 //!
+//! Xeons since Sapphire Rapids start an instruction of AVX512_BF16 every other cycle, and two of f32's in each: half as many
+//! products. Where AMX is missing, as in many virtual machines, these multiply in f32 instead.
+//!
 //! Both take operands in pairs along K, round each sum to nearest even, and treat subnormal numbers as 0, in operands and in
 //! results. AMX is reached by inline assembly, since its intrinsics are not stable, and Linux has to be asked for its registers.
 #![expect(unsafe_code, reason = "matrix instructions read and write by address")]
@@ -55,7 +58,8 @@ unsafe impl Pod for Step {}
 pub enum Bf16Instructions {
     /// AMX, of Intel's Xeons since Sapphire Rapids. Needs Linux, which has to be asked for the registers.
     Amx,
-    /// AVX512_BF16, of AMD's processors since Zen 4 and Intel's since Cooper Lake.
+    /// AVX512_BF16, of AMD's processors since Zen 4 and Intel's since Cooper Lake. Intel's since Sapphire Rapids have it for
+    /// compatibility: at half the speed of f32.
     Avx512,
 }
 
@@ -69,10 +73,11 @@ impl fmt::Display for Bf16Instructions {
 }
 
 impl Bf16Instructions {
-    /// The fastest that this machine has, and that its operating system allows.
+    /// The fastest that this machine has, and that its operating system allows; `None` if f32 is faster.
     pub fn detect() -> Option<Self> {
         static DETECTED: OnceLock<Option<Bf16Instructions>> = OnceLock::new();
-        *DETECTED.get_or_init(|| [Self::Amx, Self::Avx512].into_iter().find(|instructions| instructions.is_available()))
+        let pays = |instructions: &Self| instructions.is_available() && instructions.is_faster_than_f32();
+        *DETECTED.get_or_init(|| [Self::Amx, Self::Avx512].into_iter().find(pays))
     }
 
     /// The rows that it multiplies to multiply `n` of them, at most [`HEIGHT`].
@@ -243,6 +248,14 @@ mod x86 {
                 Self::Amx => has_tiles(),
                 Self::Avx512 => is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bf16"),
             }
+        }
+
+        /// Whether this machine, which has it, multiplies faster by it than in f32. Measured on an Emerald Rapids: 85 billion
+        /// operations a second by AVX512_BF16, 175 in f32.
+        pub(super) fn is_faster_than_f32(self) -> bool {
+            let vendor = __cpuid(0);
+            let is_intel = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() == b"GenuineIntel";
+            self == Self::Amx || !(is_intel && is_x86_feature_detected!("avx512fp16"))
         }
 
         /// `sums = a panel`, or `sums += a panel`, for up to [`HEIGHT`] rows of `a` and the first columns of `panel`. With
@@ -600,6 +613,11 @@ mod other {
     impl Bf16Instructions {
         /// Whether this machine, and its operating system, have it.
         pub(crate) fn is_available(self) -> bool {
+            false
+        }
+
+        /// Unreachable, since no instructions are available.
+        pub(super) fn is_faster_than_f32(self) -> bool {
             false
         }
 
