@@ -9,6 +9,7 @@ use crate::checkpoint::{Checkpoint, SharedSlice};
 use crate::early_stopping::EarlyStopping;
 use crate::error::Error;
 use crate::flat::{self, Flat};
+use crate::reduce_lr_on_plateau::{PlateauState, ReduceLrOnPlateau};
 
 pub(crate) use position::Position;
 
@@ -39,6 +40,7 @@ pub(crate) struct RunState {
     /// Seconds of training and validation so far, if the time of the run is limited.
     pub(crate) seconds: f64,
     pub(crate) early_stopping: EarlyStopping,
+    pub(crate) plateau: Option<ReduceLrOnPlateau>,
     pub(crate) best: Option<Best>,
     /// The validations whose checkpoints are kept, and the watched metric of each, the best first.
     pub(crate) kept: Vec<(Position, f64)>,
@@ -52,6 +54,12 @@ const LOG_ROWS: &str = "log_rows";
 
 /// The metadata of a checkpoint from within an epoch, if the model was validated after its last step.
 const VALIDATED: &str = "validated";
+
+/// The metadata with the state of [`RunState::plateau`], if there is one.
+const PLATEAU_BEST: &str = "plateau.best";
+const PLATEAU_BAD: &str = "plateau.n_bad";
+const PLATEAU_COOLDOWN: &str = "plateau.cooldown_left";
+const PLATEAU_REDUCTIONS: &str = "plateau.n_reductions";
 
 /// The tensor with the losses of an unfinished epoch.
 const LOSSES: &str = "run.losses";
@@ -78,8 +86,8 @@ pub(crate) struct Best {
 }
 
 impl RunState {
-    pub(crate) fn new(early_stopping: EarlyStopping) -> Self {
-        Self { early_stopping, ..Self::default() }
+    pub(crate) fn new(early_stopping: EarlyStopping, plateau: Option<ReduceLrOnPlateau>) -> Self {
+        Self { early_stopping, plateau, ..Self::default() }
     }
 
     pub(crate) fn position(&self) -> Position {
@@ -104,6 +112,14 @@ impl RunState {
         checkpoint.insert_metadata("epoch", self.n_epochs);
         checkpoint.insert_metadata("step", self.n_steps);
         checkpoint.insert_metadata("early_stopping", self.early_stopping.state);
+        if let Some(PlateauState { best, n_bad, cooldown_left, n_reductions }) =
+            self.plateau.as_ref().map(|plateau| plateau.state)
+        {
+            best.into_iter().for_each(|best| checkpoint.insert_metadata(PLATEAU_BEST, best));
+            checkpoint.insert_metadata(PLATEAU_BAD, n_bad);
+            checkpoint.insert_metadata(PLATEAU_COOLDOWN, cooldown_left);
+            checkpoint.insert_metadata(PLATEAU_REDUCTIONS, n_reductions);
+        }
         if self.seconds > 0.0 {
             checkpoint.insert_metadata("seconds", self.seconds);
         }
@@ -145,13 +161,23 @@ impl RunState {
     pub(crate) fn of(
         checkpoint: &Checkpoint,
         early_stopping: EarlyStopping,
+        plateau: Option<ReduceLrOnPlateau>,
         watched: &str,
         params: &Parameters,
     ) -> Result<Self, Error> {
-        let mut run = Self::new(early_stopping);
+        let mut run = Self::new(early_stopping, plateau);
         run.n_epochs = checkpoint.metadata("epoch", "a number of epochs")?;
         run.n_steps = checkpoint.metadata("step", "a number of steps")?;
         run.early_stopping.state = checkpoint.metadata("early_stopping", "the state of early stopping")?;
+        // A run that is allowed to resume with this setting although it did not have it starts without earlier values.
+        if let Some(plateau) = run.plateau.as_mut().filter(|_| checkpoint.has_metadata(PLATEAU_REDUCTIONS)) {
+            plateau.state = PlateauState {
+                best: checkpoint.metadata_if_any(PLATEAU_BEST, "a number")?,
+                n_bad: checkpoint.metadata(PLATEAU_BAD, "a number of validations")?,
+                cooldown_left: checkpoint.metadata(PLATEAU_COOLDOWN, "a number of validations")?,
+                n_reductions: checkpoint.metadata(PLATEAU_REDUCTIONS, "a number of reductions")?,
+            };
+        }
         run.seconds = checkpoint.metadata_if_any("seconds", "a number of seconds")?.unwrap_or(run.seconds);
         let kept = checkpoint.metadata_if_any(KEPT, "epochs and values, such as `3:0.91 4+120:0.9`")?;
         run.kept = kept.map_or_else(Vec::new, |Placement(kept)| kept);
@@ -209,10 +235,16 @@ impl RunState {
         } else if state.wait_count > self.n_log_rows || state.best.is_some_and(f64::is_nan) {
             Some(format!("the state of early stopping after {} epochs is `{state}`", self.n_epochs))
         } else {
-            None
+            let wrong = self.plateau.as_ref().map(|plateau| plateau.state).filter(|state| !self.may_have(state));
+            wrong.map(|state| format!("the state of `reduce_lr_on_plateau` after {} epochs is {state:?}", self.n_epochs))
         };
         let damaged = |reason| Error::damaged(checkpoint.name(), None, reason);
         wrong.map_or(Ok(()), |reason| Err(damaged(reason)))
+    }
+
+    /// Whether validations so far can have led to this state.
+    fn may_have(&self, state: &PlateauState) -> bool {
+        state.n_bad.max(state.n_reductions) <= self.n_log_rows && !state.best.is_some_and(f64::is_nan)
     }
 
     /// Whether the run can have been at this position. It may be in an epoch that was started again.

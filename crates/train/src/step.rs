@@ -38,7 +38,7 @@
 
 mod recording;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ops::{ControlFlow, Deref};
 use std::sync::Arc;
 
@@ -51,6 +51,7 @@ use crate::data_parallel::DataParallel;
 use crate::error::Error;
 use crate::feed::{BatchTensors, CountFrom, Feed};
 use crate::gradient_clip::GradientClip;
+use crate::reduce_lr_on_plateau::ReduceLrOnPlateau;
 use crate::rows::RowNames;
 use crate::standardisation::Standardisation;
 use crate::trainer_config::TrainerConfig;
@@ -204,6 +205,8 @@ pub struct Step<'a> {
     trained: Vec<Parameters>,
     accumulate: usize,
     n_epochs: Option<usize>,
+    /// By which rates are reduced.
+    plateau: RefCell<Option<ReduceLrOnPlateau>>,
     /// Steps that had been skipped when the epoch started.
     skipped_before: Cell<u32>,
 }
@@ -297,6 +300,30 @@ impl<'a> Step<'a> {
         Ok((losses.into_iter().zip(weights).map(|(loss, weight)| (weight > 0.0).then_some(loss)).collect(), is_finite))
     }
 
+    /// Reduces the learning rates of the next epochs as `plateau` does, whose [`step`](ReduceLrOnPlateau::step) takes a metric
+    /// after each validation.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # fn rates(step: &brisk_train::Step, valid_loss: impl Fn() -> f64) -> Result<(), brisk_train::Error> {
+    /// # let lr = 0.05;
+    /// use brisk_train::ReduceLrOnPlateau;
+    /// use brisk_train::metrics::Direction;
+    ///
+    /// let mut plateau = ReduceLrOnPlateau::new(Direction::Minimize).patience(2);
+    /// for epoch in 0..60 {
+    ///     step.run_epoch(epoch)?;
+    ///     if plateau.step(valid_loss(), lr) {
+    ///         step.reduce_rates(&plateau);
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reduce_rates(&self, plateau: &ReduceLrOnPlateau) {
+        self.plateau.replace(Some(plateau.clone()));
+    }
+
     fn start_epoch(&self, epoch: usize) -> Result<(), Error> {
         let total_steps = self.n_epochs.unwrap_or(1) * self.feed.n_batches().div_ceil(self.accumulate);
         let depends = self.schedules.iter().find(|schedule| schedule.depends_on_length());
@@ -310,7 +337,11 @@ impl<'a> Step<'a> {
         let epoch_steps = n_batches.div_ceil(self.accumulate);
         let first_step = epoch * epoch_steps;
         for (inputs, schedule) in self.step.inputs.iter().zip(&self.schedules) {
-            let rate = |batch: usize| schedule.rate(first_step + batch / self.accumulate, total_steps) as f32;
+            let plateau = self.plateau.borrow();
+            let rate = |batch: usize| {
+                let lr = schedule.rate(first_step + batch / self.accumulate, total_steps);
+                plateau.as_ref().map_or(lr, |plateau| plateau.rate(lr)) as f32
+            };
             self.device.write(&inputs.lr, &(0..n_batches).map(rate).collect::<Vec<_>>())?;
             self.device.write_at(&inputs.state, 0, &[0_u32])?;
         }
@@ -479,6 +510,20 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
         let trained = trained.iter().map(|trained| trained.params.clone()).collect();
         let TrainerConfig { precision, accumulate, .. } = config;
         let (skipped_before, features) = (Cell::new(0), scale.features());
-        Ok(Step { device, feed, step, schedules, scale, features, precision, trained, accumulate, n_epochs, skipped_before })
+        let plateau = RefCell::default();
+        Ok(Step {
+            device,
+            feed,
+            step,
+            schedules,
+            scale,
+            features,
+            precision,
+            trained,
+            accumulate,
+            n_epochs,
+            plateau,
+            skipped_before,
+        })
     }
 }

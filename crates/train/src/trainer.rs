@@ -23,6 +23,7 @@ use crate::fit_report::FitReport;
 use crate::gradient_clip::GradientClip;
 use crate::model::Model;
 use crate::progress::Progress;
+use crate::reduce_lr_on_plateau::ReduceLrOnPlateau;
 use crate::report_file::{ReportFile, ReportPanels, Unwritten};
 use crate::rows::FeedRows;
 use crate::rows::inspect::check_columns;
@@ -165,12 +166,13 @@ impl<'a> Trainer<'a> {
     }
 
     /// Runs a few batches and a validation, without a folder or a report: a test that everything fits together. Turns off early
-    /// stopping and validation within the epoch. Call it last, since later calls set these again. Your callbacks are still
-    /// called, such as a [`TensorBoard`](crate::TensorBoard), which then writes its file.
+    /// stopping, reductions of the learning rate and validation within the epoch. Call it last, since later calls set these
+    /// again. Your callbacks are still called, such as a [`TensorBoard`](crate::TensorBoard), which then writes its file.
     pub fn fast_dev_run(mut self, n_batches: usize) -> Self {
         self.config.limit_train_batches = Some(Limit::Batches(n_batches));
         (self.config.max_epochs, self.config.early_stopping, self.outputs.folder) = (1, None, None);
         (self.config.validate_within_epoch, self.config.min_epochs, self.report) = (None, 0, None);
+        self.config.reduce_lr_on_plateau = None;
         self
     }
 
@@ -214,6 +216,12 @@ impl<'a> Trainer<'a> {
     /// Sets the learning rate of each step.
     pub fn schedule(mut self, schedule: Schedule) -> Self {
         self.config.schedule = schedule;
+        self
+    }
+
+    /// Multiplies the learning rate by a factor when a metric no longer improves.
+    pub fn reduce_lr_on_plateau(mut self, plateau: ReduceLrOnPlateau) -> Self {
+        self.config.reduce_lr_on_plateau = Some(plateau);
         self
     }
 

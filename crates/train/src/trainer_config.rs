@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::early_stopping::EarlyStopping;
 use crate::error::Error;
 use crate::gradient_clip::GradientClip;
+use crate::reduce_lr_on_plateau::ReduceLrOnPlateau;
 use crate::settings::{self, duration, text};
 use crate::warning::Warning;
 
@@ -73,6 +74,9 @@ pub struct TrainerConfig {
     /// The learning rate of each step; 1e-3 by default.
     #[serde(alias = "learning_rate")]
     pub schedule: Schedule,
+    /// Multiplies the learning rates of the steps that follow a validation by a factor when a metric no longer improves; `None`
+    /// for never.
+    pub reduce_lr_on_plateau: Option<ReduceLrOnPlateau>,
     /// Whether a run that resumes keeps the learning rates that were planned by the run that wrote the checkpoint, although it
     /// has more or fewer epochs: lengths of the schedule are shares of the steps that were planned then. Without it, another
     /// number of steps is refused if the rates depend on it.
@@ -130,6 +134,7 @@ impl Default for TrainerConfig {
             sanity_validation: 0,
             optimizer: None,
             schedule: Schedule::Constant { lr: 1e-3 },
+            reduce_lr_on_plateau: None,
             extend: false,
             ema: None,
             early_stopping: None,
@@ -253,6 +258,7 @@ impl TrainerConfig {
         if let Some(EmaConfig { decay, .. }) = ema {
             Interval::Unit.check("ema.decay", decay)?;
         }
+        self.reduce_lr_on_plateau.as_ref().map_or(Ok(()), ReduceLrOnPlateau::check_settings)?;
         self.early_stopping.as_ref().map_or(Ok(()), EarlyStopping::check_settings)
     }
 

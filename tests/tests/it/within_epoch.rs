@@ -12,8 +12,8 @@ use brisk_nn::{Activation, BatchNorm, BatchNormConfig, EmaConfig, Linear, Schedu
 use brisk_tensor::Precision;
 use brisk_train::{
     BatchesEnd, Binary, Callback, Checkpoint, DataParallelConfig, EarlyStopping, Ended, Error, FeedChoice, FeedConfig, FitReport,
-    Model, Outputs, RunFolder, RunView, StopFlag, StopReason, Swa, Trainer, TrainerConfig, ValidationEnd, ValidationInterval,
-    ZeroStage,
+    Model, Outputs, ReduceLrOnPlateau, RunFolder, RunView, StopFlag, StopReason, Swa, ThresholdMode, Trainer, TrainerConfig,
+    ValidationEnd, ValidationInterval, ZeroStage,
 };
 
 use crate::gpu::{cpu, gpu};
@@ -340,6 +340,17 @@ fn a_stopped_run_resumes_as_if_it_had_not_been() -> Result<(), Error> {
 }
 
 #[test]
+fn a_killed_run_whose_rates_are_reduced_resumes() -> Result<(), Error> {
+    let reduce_lr_on_plateau = Some(reducing());
+    check_interrupted(&fast(TrainerConfig { reduce_lr_on_plateau, accumulate: 2, ..config(Batches(4)) }), false, (2, 5))
+}
+
+/// Rates that are reduced after each second validation without a large improvement.
+fn reducing() -> ReduceLrOnPlateau {
+    ReduceLrOnPlateau::on("valid_loss").factor(0.5).patience(0).cooldown(1).threshold(0.1, ThresholdMode::Absolute)
+}
+
+#[test]
 fn a_limit_where_the_model_has_been_validated_adds_no_validation() -> Result<(), Error> {
     let default = TrainerConfig { early_stopping: Some(EarlyStopping::default().patience(99)), ..config(Batches(2)) };
     let whole = fit(default.clone())?;
@@ -446,6 +457,7 @@ fn replicas_validate_after_the_same_batch() -> Result<(), Error> {
         config(Batches(3)),
         TrainerConfig { accumulate: 2, ..config(Share(0.25)) },
         TrainerConfig { early_stopping, schedule: Schedule::constant(0.03), max_epochs: 6, ..config(Batches(2)) },
+        TrainerConfig { reduce_lr_on_plateau: Some(reducing()), accumulate: 2, ..config(Batches(2)) },
     ] {
         let single = setting(config.clone()).ready().fit(&cpu(1))?;
         for zero in [ZeroStage::Replicated, ZeroStage::Optimizer, ZeroStage::Parameters] {

@@ -11,7 +11,7 @@ use crate::callback::{RunView, ValidationEnd};
 use crate::error::Error;
 use crate::feed::OpenFeed;
 use crate::fit_report::Ended;
-use crate::run_state::Best;
+use crate::run_state::{Best, RunState};
 use crate::scorer::Evaluation;
 use crate::warning::Warning;
 
@@ -30,6 +30,9 @@ impl Training<'_> {
         let (measured, flow) = self.validate(fit, when, losses)?;
         let value = measured.get(&self.validation.watched).unwrap_or(f64::NAN);
         self.record(fit, when, measured)?;
+        if when != When::Limit {
+            self.reduce_rates(fit);
+        }
         let run = &mut fit.run;
         let stop = run.early_stopping.check(value).filter(|_| self.config.early_stopping.is_some()).map(Ended::Early);
         let stop = stop.filter(|_| run.n_epochs >= self.config.min_epochs).or(flow.is_break().then_some(Ended::Callback));
@@ -132,7 +135,7 @@ impl Training<'_> {
 
     /// Shows metrics, and adds them to the log and the history.
     fn record(&self, fit: &mut Fit, when: When, measured: EpochMetrics) -> Result<(), Error> {
-        let Self { config, n_batches, .. } = self;
+        let n_batches = &self.n_batches;
         let metrics: Vec<(&str, f64)> = measured.values.iter().map(|(name, value)| (name.as_str(), *value)).collect();
         let is_shown = |name: &str| fit.run.is_validated || !self.validation.is_of_validation(name);
         let shown: Vec<(&str, f64)> = metrics.iter().filter(|(name, _)| is_shown(name)).copied().collect();
@@ -141,8 +144,7 @@ impl Training<'_> {
             When::EndOfEpoch | When::Limit => progress.epoch_finished(&shown),
         });
         if when != When::Limit {
-            let n_steps = fit.run.n_steps + fit.run.n_batches / config.accumulate;
-            let lr = config.schedule.rate(n_steps.saturating_sub(1), fit.run.schedule_steps);
+            let lr = self.rate(&fit.run, self.last_step(&fit.run));
             let epoch = fit.run.position().in_epochs(*n_batches);
             if let Some(log) = &mut fit.log {
                 log.append(&[&[("epoch", epoch), ("lr", lr)], &metrics[..]].concat())?;
@@ -151,6 +153,25 @@ impl Training<'_> {
         }
         fit.report.history.push(measured);
         Ok(())
+    }
+
+    /// Reduces the learning rates of the steps that follow if the metric of the last validation has stopped improving.
+    fn reduce_rates(&self, fit: &mut Fit) {
+        let Fit { run, report, outputs, .. } = fit;
+        let (step, metric) = (self.last_step(run), self.validation.monitored());
+        let value = report.history.last().and_then(|metrics| metrics.get(metric?)).unwrap_or(f64::NAN);
+        let before = self.rate(run, step) as f32;
+        let lr = self.config.schedule.rate(step, run.schedule_steps);
+        if run.plateau.as_mut().is_some_and(|plateau| plateau.step(value, lr)) {
+            let (metric, after) = (metric.unwrap_or_default(), self.rate(run, step) as f32);
+            let note = format!("`{metric}` has stopped improving: the learning rate is reduced from {before} to {after}");
+            self.show(outputs, |progress| progress.note(&note));
+        }
+    }
+
+    /// The last step of the run so far, from 0.
+    fn last_step(&self, run: &RunState) -> usize {
+        (run.n_steps + run.n_batches / self.config.accumulate).saturating_sub(1)
     }
 
     fn measured(&self, fit: &Fit, values: Vec<(String, f64)>) -> EpochMetrics {

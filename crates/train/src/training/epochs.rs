@@ -107,7 +107,7 @@ impl Training<'_> {
     fn run_epoch(&self, fit: &mut Fit, epoch: usize, train: &mut OpenFeed<'_>) -> Result<Option<Ended>, Error> {
         let config = &self.config;
         let rates = self.start_epoch(fit)?;
-        let (steps, n_done) = self.run_steps(fit, &rates, train)?;
+        let (steps, n_done) = self.run_steps(fit, rates, train)?;
         let losses = self.finish_losses(fit, steps, n_done)?;
         match steps {
             Steps::All => fit.run.finish_epoch(self.n_batches.div_ceil(config.accumulate)),
@@ -143,10 +143,8 @@ impl Training<'_> {
     /// Sets the values that change from epoch to epoch: the batch index, the losses so far, and the learning rates, which it
     /// returns. The feed writes the order of rows.
     fn start_epoch(&self, fit: &mut Fit) -> Result<Vec<f32>, Error> {
-        let (Self { config, device, .. }, run) = (self, &fit.run);
-        let rate = |batch: usize| config.schedule.rate(run.n_steps + batch / config.accumulate, run.schedule_steps) as f32;
-        let rates: Vec<f32> = (0..self.n_batches).map(rate).collect();
-        device.write(&self.step.inputs[0].lr, &rates)?;
+        let (Self { device, .. }, run) = (self, &fit.run);
+        let rates = self.write_rates(run)?;
         device.write_at(self.step.state(), 0, &[run.n_batches as u32])?;
         device.write_at(&self.step.losses, 0, &run.losses)?;
         self.step.loss_weights.as_ref().map_or(Ok(()), |weights| device.write_at(weights, 0, &run.loss_weights))?;
@@ -154,6 +152,20 @@ impl Training<'_> {
         let view = self.view_at(run.n_epochs + 1, run.n_steps);
         fit.outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_epoch_start(&view))?;
         Ok(rates)
+    }
+
+    /// Writes the learning rate of each batch of the epoch, and returns them.
+    pub(super) fn write_rates(&self, run: &RunState) -> Result<Vec<f32>, Error> {
+        let rate = |batch: usize| self.rate(run, run.n_steps + batch / self.config.accumulate) as f32;
+        let rates: Vec<f32> = (0..self.n_batches).map(rate).collect();
+        self.device.write(&self.step.inputs[0].lr, &rates)?;
+        Ok(rates)
+    }
+
+    /// The learning rate of a step of the run, from 0: the schedule's, reduced as often as the run has done so far.
+    pub(super) fn rate(&self, run: &RunState, step: usize) -> f64 {
+        let lr = self.config.schedule.rate(step, run.schedule_steps);
+        run.plateau.as_ref().map_or(lr, |plateau| plateau.rate(lr))
     }
 
     /// Reads the losses of an epoch's steps, and reports warnings and errors that follow from them.

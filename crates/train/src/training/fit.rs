@@ -51,7 +51,10 @@ impl Training<'_> {
                 Some(log)
             }
         };
-        let run = RunState { schedule_steps: self.total_steps(), ..RunState::new(self.early_stopping()) };
+        let run = RunState {
+            schedule_steps: self.total_steps(),
+            ..RunState::new(self.early_stopping(), self.validation.plateau.clone())
+        };
         self.fit_from(run, log, outputs)
     }
 

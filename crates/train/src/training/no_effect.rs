@@ -17,6 +17,26 @@ impl Training<'_> {
         if (0..n_steps.min(MAX_STEPS)).all(is_zero) {
             warn("schedule", "the learning rate of each step is 0 in f32, so nothing is trained".to_owned());
         }
+        if let Some(plateau) = &self.validation.plateau {
+            let (patience, n_checks) = (plateau.patience, self.most_validations());
+            let monitored = self.validation.monitored();
+            let is_same = config.min_epochs == 0 && monitored == Some(self.validation.watched.as_str());
+            let stops = config.early_stopping.as_ref().filter(|_| is_same).map(|early| early.patience);
+            if n_checks <= patience.saturating_add(2) {
+                let reason =
+                    format!("it is {patience}, and the run has {n_checks} validations: too few for a reduction and steps");
+                warn("reduce_lr_on_plateau.patience", reason);
+            } else if let Some(stops) = stops.filter(|&stops| stops <= patience + 1) {
+                let reason =
+                    format!("it is {patience}, and early stopping ends the run after {stops} validations without an improvement");
+                warn("reduce_lr_on_plateau.patience", reason);
+            }
+            if (0..n_steps.min(MAX_STEPS)).all(|step| !plateau.can_reduce(config.schedule.rate(step, n_steps))) {
+                let (min_lr, eps) = (plateau.min_lr, plateau.eps);
+                let reason = format!("it is {min_lr}, and no rate of the schedule can be reduced by more than {eps} (`eps`)");
+                warn("reduce_lr_on_plateau.min_lr", reason);
+            }
+        }
         if config.accumulate > *n_batches {
             let (n, accumulate) = (n_batches, config.accumulate);
             warn("accumulate", format!("an epoch has {n} batches, so each step uses {n}/{accumulate} of their mean gradient"));
@@ -41,6 +61,13 @@ impl Training<'_> {
             warn("validate_within_epoch", reason);
         }
         found
+    }
+
+    /// The number of validations of a run that ends neither early nor at a limit of time, or a few more.
+    fn most_validations(&self) -> usize {
+        let Self { config, n_batches, check_interval, .. } = self;
+        let n_epochs = self.total_steps().div_ceil(n_batches.div_ceil(config.accumulate).max(1));
+        n_epochs.div_ceil(config.validate_every) * check_interval.map_or(1, |interval| n_batches.div_ceil(interval))
     }
 
     /// The settings that have no effect without a folder.

@@ -15,7 +15,7 @@ const TIME_OF_CALLS: Duration = Duration::from_millis(250);
 pub(super) struct Notified<'r> {
     view: RunView<'r>,
     /// The learning rate of each batch of the epoch.
-    rates: &'r [f32],
+    pub(super) rates: Vec<f32>,
     n_batches: usize,
     at: Instant,
     /// The loss and the gradient norm of the last batch.
@@ -25,7 +25,7 @@ pub(super) struct Notified<'r> {
 
 impl<'r> Notified<'r> {
     /// Before the batch `n_batches` of an epoch.
-    pub(super) fn new(view: RunView<'r>, rates: &'r [f32], n_batches: usize) -> Self {
+    pub(super) fn new(view: RunView<'r>, rates: Vec<f32>, n_batches: usize) -> Self {
         Self { view, rates, n_batches, at: Instant::now(), last: (f32::NAN, None), is_failed: false }
     }
 

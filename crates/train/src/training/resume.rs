@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::Training;
 use super::computation::shortened;
+use super::validation::Validation;
 use crate::checkpoint::{Checkpoint, FORMAT_VERSION};
 use crate::error::{Error, ResumeDifference, ResumeMismatch};
 use crate::rows::{Difference, RowNames};
@@ -29,6 +30,9 @@ const WATCHED: &str = "watched";
 
 /// The key for what the watched metric computes.
 const DEFINITION: &str = "watched_definition";
+
+/// The key for what the metric of `reduce_lr_on_plateau` computes, if the run has that setting.
+const PLATEAU_DEFINITION: &str = "plateau_definition";
 
 /// The key for the type in which gradients are sent; checkpoints of earlier versions do not have it.
 const WIRE: &str = "wire";
@@ -83,7 +87,8 @@ impl Training<'_> {
         if !refused.is_empty() {
             return Err(Error::ResumeMismatch { checkpoint: checkpoint.name(), differences: refused });
         }
-        let mut run = RunState::of(checkpoint, self.early_stopping(), &self.validation.watched, self.params)?;
+        let Validation { watched, plateau, .. } = &self.validation;
+        let mut run = RunState::of(checkpoint, self.early_stopping(), plateau.clone(), watched, self.params)?;
         let settings = self.differing_settings(checkpoint);
         if self.differing(checkpoint).iter().any(|(recorded, _)| recorded.moves_batches)
             || settings.iter().any(|found| is_one_of(TrainerConfig::MOVES_BATCHES, &found.what))
@@ -238,6 +243,9 @@ impl Training<'_> {
             recorded(DEFINITION, "definition of the watched metric", Settings, self.validation.definition.clone(), false),
             recorded("n_valid_rows", "number of validation rows", Settings, n_valid, false),
         ];
+        let of_plateau = "definition of the metric of `reduce_lr_on_plateau`";
+        let definition = self.validation.plateau_definition.clone();
+        all.extend(definition.map(|definition| recorded(PLATEAU_DEFINITION, of_plateau, Settings, definition, false)));
         if config.schedule.depends_on_length() && !config.extend {
             let steps = self.total_steps().to_string();
             all.push(recorded(SCHEDULE_STEPS, ResumeDifference::SCHEDULE_LENGTH, Settings, steps, false));

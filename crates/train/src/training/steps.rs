@@ -49,7 +49,7 @@ struct Part<'r> {
 impl Training<'_> {
     /// Replays the step for the rest of an epoch, some batches at a time, with the validations within it. Returns where it ended,
     /// and how many batches are done.
-    pub(super) fn run_steps(&self, fit: &mut Fit, rates: &[f32], train: &mut OpenFeed<'_>) -> Result<(Steps, usize), Error> {
+    pub(super) fn run_steps(&self, fit: &mut Fit, rates: Vec<f32>, train: &mut OpenFeed<'_>) -> Result<(Steps, usize), Error> {
         let epoch = fit.run.n_epochs as u32;
         let mut part = self.start_part(fit, rates);
         // Those of batches that no callback was told of.
@@ -76,7 +76,7 @@ impl Training<'_> {
         self.end_part(part, fit, result)
     }
 
-    fn start_part<'r>(&'r self, fit: &Fit, rates: &'r [f32]) -> Part<'r> {
+    fn start_part(&self, fit: &Fit, rates: Vec<f32>) -> Part<'_> {
         let Self { config, n_batches, .. } = self;
         let from = fit.run.n_batches;
         let steps_left = config.max_steps.map_or(usize::MAX, |max_steps| max_steps.saturating_sub(fit.run.n_steps));
@@ -168,6 +168,9 @@ impl Training<'_> {
             part.time_of_checks += checked.elapsed();
             if let Some(ended) = ended {
                 return Ok(Some(Steps::Ended(ended)));
+            }
+            if fit.run.plateau.is_some() {
+                part.notified.rates = self.write_rates(&fit.run)?;
             }
         }
         if due.checkpoint {

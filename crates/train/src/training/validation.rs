@@ -6,6 +6,7 @@ use brisk_metrics::{Direction, Error as MetricError, Metric, MetricValue, Scored
 
 use crate::error::Error;
 use crate::likely_metric::likely_metric;
+use crate::reduce_lr_on_plateau::ReduceLrOnPlateau;
 use crate::task::Task;
 use crate::trainer_config::TrainerConfig;
 use crate::warning::Warning;
@@ -22,30 +23,38 @@ pub(super) struct Validation {
     /// What it computes, as text.
     pub(super) definition: String,
     pub(super) direction: Direction,
+    /// How rates are reduced, if they are, before the first validation.
+    pub(super) plateau: Option<ReduceLrOnPlateau>,
+    /// What its metric computes.
+    pub(super) plateau_definition: Option<String>,
 }
 
 impl Validation {
     /// The metrics of `task` on rows with these labels.
     pub(super) fn new(task: &dyn Task, config: &TrainerConfig, labels: Vec<f32>) -> Result<Self, Error> {
         let mut metrics = task.metrics();
-        let definitions: Vec<String> = metrics.iter().map(|metric| format!("{metric:?}")).collect();
+        let debug: Vec<String> = metrics.iter().map(|metric| format!("{metric:?}")).collect();
         check_settings(&mut metrics, task)?;
         let watched = config.early_stopping.as_ref().and_then(|early_stopping| early_stopping.monitor.clone());
         let watched = watched.unwrap_or_else(|| format!("valid_{}", task.watched()));
         check_names(&metrics)?;
-        let named = metrics.iter().map(|metric| (format!("valid_{}", metric.name()), metric.direction()));
-        let known: Vec<(String, Direction)> = named.chain(LOSSES.map(|name| (name.to_owned(), Direction::Minimize))).collect();
-        let Some(&(_, direction)) = known.iter().find(|(name, _)| *name == watched) else {
-            let known: Vec<String> = known.into_iter().map(|(name, _)| name).collect();
-            let likely = likely_metric(&watched, &known);
-            let meant = likely.map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
-            let expected = format!("one of {}{meant}", known.join(", "));
-            return Err(Error::setting("metric", format!("`{watched}`, which the run does not have"), expected));
-        };
-        let (n_labels, n_outputs) = (task.n_labels(), task.n_outputs());
-        let at = metrics.iter().position(|metric| watched == format!("valid_{}", metric.name()));
-        let definition = at.map_or_else(|| "the loss".to_owned(), |at| definitions[at].clone());
-        Ok(Self { labels, n_labels, n_outputs, metrics: RefCell::new(metrics), watched, definition, direction })
+        let numbers = metrics.iter().zip(debug).filter(|(metric, _)| metric.is_number());
+        let named = numbers.map(|(metric, debug)| (format!("valid_{}", metric.name()), metric.direction(), debug));
+        let losses = LOSSES.map(|name| (name.to_owned(), Direction::Minimize, "the loss".to_owned()));
+        let known: Vec<(String, Direction, String)> = named.chain(losses).collect();
+        let (direction, definition) = find(&known, &watched)?;
+        let (mut plateau, mut plateau_definition) = (None, None);
+        if let Some(settings) = config.reduce_lr_on_plateau.clone() {
+            let (direction, definition) = find(&known, settings.monitor.as_ref().unwrap_or(&watched))?;
+            (plateau, plateau_definition) = (Some(settings.of_metric(direction)), Some(definition));
+        }
+        let (n_labels, n_outputs, metrics) = (task.n_labels(), task.n_outputs(), RefCell::new(metrics));
+        Ok(Self { labels, n_labels, n_outputs, metrics, watched, definition, direction, plateau, plateau_definition })
+    }
+
+    /// The metric by which rates are reduced, if they are.
+    pub(super) fn monitored(&self) -> Option<&str> {
+        self.plateau.as_ref().map(|plateau| plateau.monitor.as_ref().unwrap_or(&self.watched).as_str())
     }
 
     /// Leaves out the metrics that do not exist for the labels, such as the area under a curve of one class: now rather than
@@ -65,14 +74,15 @@ impl Validation {
             // Another error may be of these outputs only.
             _ => true,
         });
+        let is_needed = |metric: &str| metric == self.watched || Some(metric) == self.monitored();
         let warn = |(metric, error): (String, MetricError)| match error {
-            MetricError::OneClass { class, label, .. } if metric == self.watched => {
+            MetricError::OneClass { class, label, .. } if is_needed(&metric) => {
                 let of_label = label.map_or(String::new(), |label| format!(" of label {label}"));
                 let n_all = n_rows + n_train_rows;
                 let found = format!("{n_rows} of {n_all} rows are held out for validation, all of class {class}{of_label}");
                 Err(Error::row_set("valid", found, "rows of both classes; use more or shuffled rows, or hold out more of them"))
             }
-            error if metric == self.watched => Err(Error::Metric(error)),
+            error if is_needed(&metric) => Err(Error::Metric(error)),
             error => Ok(Warning::UndefinedMetric { metric, reason: error.to_string() }),
         };
         undefined.into_iter().map(warn).collect()
@@ -124,6 +134,17 @@ impl Validation {
         }
         Ok(found)
     }
+}
+
+/// The direction of a metric, and what it computes, of those that are known by name.
+fn find(known: &[(String, Direction, String)], metric: &str) -> Result<(Direction, String), Error> {
+    if let Some((_, direction, definition)) = known.iter().find(|(name, ..)| name == metric) {
+        return Ok((*direction, definition.clone()));
+    }
+    let known: Vec<String> = known.iter().map(|(name, ..)| name.clone()).collect();
+    let meant = likely_metric(metric, &known).map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
+    let expected = format!("one of {}{meant}", known.join(", "));
+    Err(Error::setting("metric", format!("`{metric}`, which the run does not have"), expected))
 }
 
 /// Names of metrics are those of the log's columns.

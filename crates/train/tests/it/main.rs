@@ -12,6 +12,7 @@ mod early_stopping;
 mod misuse;
 mod progress;
 mod pytorch;
+mod reduce_lr_on_plateau;
 mod row_numbers;
 mod run_folder;
 mod settings_file;

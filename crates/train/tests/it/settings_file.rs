@@ -6,8 +6,8 @@ use brisk_nn::tensor::Precision;
 use brisk_nn::{AdamConfig, EmaConfig, Momentum, MuonConfig, MuonScale, NAdamConfig, OptimizerConfig, Schedule, SgdConfig};
 use brisk_train::metrics::Direction;
 use brisk_train::{
-    BatchStatistics, BucketSizes, DataParallelConfig, EarlyStopping, Error, GradientClip, Limit, RunSettings, TrainerConfig,
-    ValidationInterval, Wire, ZeroStage,
+    BatchStatistics, BucketSizes, DataParallelConfig, EarlyStopping, Error, GradientClip, Limit, ReduceLrOnPlateau, RunSettings,
+    ThresholdMode, TrainerConfig, ValidationInterval, Wire, ZeroStage,
 };
 
 #[test]
@@ -45,6 +45,17 @@ fn every_setting_is_read() -> Result<(), Error> {
         lr = 0.1
         warmup = 0.05
 
+        [reduce_lr_on_plateau]
+        monitor = "valid_loss"
+        mode = "min"
+        factor = 0.5
+        patience = 4
+        threshold = 0.01
+        threshold_mode = "abs"
+        cooldown = 2
+        min_lr = 1e-5
+        eps = 1e-7
+
         [ema]
         decay = 0.75
         every = 5
@@ -72,6 +83,9 @@ fn every_setting_is_read() -> Result<(), Error> {
     let early_stopping =
         EarlyStopping { monitor: Some("valid_loss".to_owned()), check_finite: false, ..EarlyStopping::new(Direction::Minimize) };
     let early_stopping = early_stopping.patience(4).min_delta(0.01).stopping_threshold(0.1).divergence_threshold(9.0);
+    let mut plateau = ReduceLrOnPlateau { eps: 1e-7, ..ReduceLrOnPlateau::on("valid_loss") };
+    plateau.direction = Some(Direction::Minimize);
+    let plateau = plateau.factor(0.5).patience(4).threshold(0.01, ThresholdMode::Absolute).cooldown(2).min_lr(1e-5);
     let mut scaler = default.scaler;
     (scaler.init_scale, scaler.growth_factor, scaler.backoff_factor, scaler.growth_interval) = (1024.0, 4.0, 0.25, 100);
     let expected = TrainerConfig {
@@ -106,6 +120,7 @@ fn every_setting_is_read() -> Result<(), Error> {
         profile_batches: 5,
         max_skipped: 7,
         schedule: Schedule::cosine(0.1).warmup(0.05),
+        reduce_lr_on_plateau: Some(plateau),
         ema: Some(EmaConfig::new(0.75).every(5).first_step(2).from_initial()),
         early_stopping: Some(early_stopping),
         scaler,

@@ -195,6 +195,7 @@ pub(super) fn rows() -> Vec<Row> {
         ("[ema]\ndecay = nan", &["ema.decay", "nan|NaN"]),
         ("[ema]\ndecay = 0.9\nstart = \"zero\"", &["start", "zero"]),
         ("[early_stopping]\nmin_delta = nan", &["min_delta", "nan|NaN"]),
+        ("[reduce_lr_on_plateau]\nfactor = nan", &["factor", "nan|NaN"]),
         ("[early_stopping]\nmonitor = \"valid_acuracy\"", &["valid_acuracy"]),
         ("[schedule]\nname = \"cosine\"\nlr = 0.1\nwarmup = nan", &["warmup", "nan|NaN"]),
         ("[schedule]\nname = \"step\"\nlr = 0.1\nstep_size = 0", &["step_size"]),
