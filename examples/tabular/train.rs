@@ -18,7 +18,7 @@ use brisk_report::{seconds, thousands};
 use brisk_table::{ImportWarning, RowBatch, Schema, Table, TableWriter, Weights, printable};
 use brisk_tabular::{
     Calibration, Detected, Effort, Error as TabularError, Fitted, Fitting, Importance, ImportanceOptions, Network, Preprocessing,
-    PreprocessingOptions, Recipe, SegmentOptions, TabularModel, TabularWarning, Target, TargetScale, Threshold,
+    PreprocessingOptions, Recipe, SegmentOptions, TabularModel, TabularWarning, Target, TargetKind, TargetScale, Threshold,
 };
 use brisk_train::{Ended, Error as TrainError, FeedProbe, StopFlag, Trainable, Trainer};
 use serde_json::Value;
@@ -183,7 +183,7 @@ pub(crate) fn train(
     // The results.
     let (scores, trivial) = (fitted.model.evaluate(&rows.test)?, fitted.model.evaluate_constant(&rows.train, &rows.test)?);
     let gain = fitted.model.gain_over_constant(&rows.train, &rows.test)?;
-    say_what_classes_are_worth(&fitted, gain);
+    say_what_predictions_are_worth(&fitted, gain);
     let at_threshold = fitted.model.threshold().map(|at| {
         let scores = [at, Threshold { value: 0.5, ..at }].map(|at| fitted.model.threshold_score(at, &rows.test));
         let [chosen, half] = scores;
@@ -251,16 +251,21 @@ fn n_scored(options: &Options) -> usize {
     3 + counted.into_iter().flatten().sum::<usize>()
 }
 
-/// Says so if the classes of the test rows are not predicted better than by their shares. (Numbers are compared on the
-/// validation rows.)
-fn say_what_classes_are_worth(Fitted { model, .. }: &Fitted, [gain, error]: [f64; 2]) {
-    let are_shares =
-        model.calibration().and_then(Calibration::classes).is_none_or(|calibration| calibration.constant_share > 0.0);
-    if !are_shares && gain <= 2.0 * error {
-        print::note(
-            "warning: on the test rows, the log loss of the predictions is not lower than that of the shares of the classes, except by chance",
-        );
+/// Says so if the test rows are not predicted better than by a constant, unless the validation rows have already shown it.
+fn say_what_predictions_are_worth(Fitted { model, .. }: &Fitted, [gain, error]: [f64; 2]) {
+    let calibration = model.calibration();
+    let are_shares = calibration.and_then(Calibration::classes).is_some_and(|calibration| calibration.constant_share > 0.0);
+    let number = calibration.and_then(Calibration::number);
+    if are_shares || number.is_some_and(|number| !number.is_better_than_constant()) || gain > 2.0 * error {
+        return;
     }
+    let (loss, constant) = match model.target().kind() {
+        TargetKind::Number => ("squared error", "mean of the training rows"),
+        _ => ("log loss", "shares of the classes"),
+    };
+    print::note(format_args!(
+        "warning: on the test rows, the {loss} of the predictions is not lower than that of the {constant}, except by chance"
+    ));
 }
 
 /// The outcome of a run that was stopped before there was anything to keep. This program writes no checkpoints.

@@ -29,6 +29,17 @@ fn the_program_says_that_a_model_is_no_better_than_the_mean() {
     assert!(numbers.len() == 1 && numbers[0].parse::<f64>().is_ok_and(|mean| (mean - 20.0).abs() < 0.2), "{numbers:?}");
 }
 
+#[test]
+fn the_program_says_that_the_test_rows_are_predicted_no_better_than_by_the_mean() {
+    let place = Place::new();
+    // In time, the relation turns round, after the training and validation rows.
+    let row = |row: usize| format!("{row},{0},{1}\n", noise(row, 0), noise(row, 0) * if row < 400 { 1.0 } else { -1.0 });
+    place.write("rows.csv", "t,x,y\n".to_owned() + &(0..500).map(row).collect::<String>());
+    let (output, stderr) = place.run("tabular", &[&["rows.csv", "--time", "t"][..], &FAST, &["model"]].concat());
+    let warning = "warning: on the test rows, the squared error of the predictions is not lower than that of the mean";
+    assert!(output.status.success() && stderr.contains(warning), "{stderr}");
+}
+
 /// Prices with a long tail, by a size.
 fn prices(n_rows: usize) -> String {
     let row = |row: usize| format!("{},{}\n", noise(row, 0), 1000.0 * (1.5 * noise(row, 0) + 0.3 * noise(row, 1)).exp());

@@ -171,7 +171,7 @@ pub(super) fn rows() -> Vec<Row> {
     }));
     rows.push(within("a quantile that is none", |_| refused(fit(trainer()?, &Regression::quantile(f32::NAN)), &["quantile"])));
     // Settings of a file, which are refused when it is read or before the first step.
-    let files: [(&str, &[&str]); 31] = [
+    let files: [(&str, &[&str]); 32] = [
         ("learning_rate = 0.1\n[schedule]\nname = \"cosine\"\nlr = 0.2", &["learning_rate", "schedule"]),
         ("clip = { norm = 1.0, value = 1.0 }", &["clip", "value"]),
         ("learning_rate = nan", &["lr|learning_rate", "nan|NaN"]),
