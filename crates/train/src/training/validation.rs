@@ -42,10 +42,11 @@ impl Validation {
         let named = numbers.map(|(metric, debug)| (format!("valid_{}", metric.name()), metric.direction(), debug));
         let losses = LOSSES.map(|name| (name.to_owned(), Direction::Minimize, "the loss".to_owned()));
         let known: Vec<(String, Direction, String)> = named.chain(losses).collect();
-        let (direction, definition) = find(&known, &watched)?;
+        let (direction, definition) = find(&known, "metric", &watched)?;
         let (mut plateau, mut plateau_definition) = (None, None);
         if let Some(settings) = config.reduce_lr_on_plateau.clone() {
-            let (direction, definition) = find(&known, settings.monitor.as_ref().unwrap_or(&watched))?;
+            let monitor = settings.monitor.as_ref().unwrap_or(&watched);
+            let (direction, definition) = find(&known, "reduce_lr_on_plateau.monitor", monitor)?;
             (plateau, plateau_definition) = (Some(settings.of_metric(direction)), Some(definition));
         }
         let (n_labels, n_outputs, metrics) = (task.n_labels(), task.n_outputs(), RefCell::new(metrics));
@@ -136,15 +137,15 @@ impl Validation {
     }
 }
 
-/// The direction of a metric, and what it computes, of those that are known by name.
-fn find(known: &[(String, Direction, String)], metric: &str) -> Result<(Direction, String), Error> {
+/// The direction of the metric that a setting names, and what it computes.
+fn find(known: &[(String, Direction, String)], setting: &'static str, metric: &str) -> Result<(Direction, String), Error> {
     if let Some((_, direction, definition)) = known.iter().find(|(name, ..)| name == metric) {
         return Ok((*direction, definition.clone()));
     }
     let known: Vec<String> = known.iter().map(|(name, ..)| name.clone()).collect();
     let meant = likely_metric(metric, &known).map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
     let expected = format!("one of {}{meant}", known.join(", "));
-    Err(Error::setting("metric", format!("`{metric}`, which the run does not have"), expected))
+    Err(Error::setting(setting, format!("`{metric}`, which the run does not have"), expected))
 }
 
 /// Names of metrics are those of the log's columns.
