@@ -8,8 +8,8 @@ use crate::settings::direction;
 /// Multiplies the learning rates of all further steps by a factor when a metric has stopped improving.
 ///
 /// A trainer does it after its validations ([`TrainerConfig::reduce_lr_on_plateau`](crate::TrainerConfig::reduce_lr_on_plateau)).
-/// In a loop of your own, call [`step`](Self::step) after each validation, and train with [`rate`](Self::rate); a
-/// [`Step`](crate::Step) does by [`Step::reduce_rates`](crate::Step::reduce_rates).
+/// In a loop of your own, call [`step`](Self::step) after each validation, and train with [`rate`](Self::rate), by which
+/// [`Step::scale_rates`](crate::Step::scale_rates) reduces the rates of a [`Step`](crate::Step).
 ///
 /// The rates are those of a [`Schedule`](brisk_nn::Schedule), which continues: a warm-up or a cosine has the same shape after a
 /// reduction, at a fraction of the height. [`ParameterGroup`](brisk_nn::ParameterGroup)s multiply the reduced rate by their own
@@ -125,19 +125,6 @@ impl ReduceLrOnPlateau {
         self
     }
 
-    pub(crate) fn check_settings(&self) -> Result<(), Error> {
-        let of_mode = if self.threshold_mode == ThresholdMode::Relative { Interval::BelowOne } else { Interval::NonNegative };
-        Interval::Open.check("reduce_lr_on_plateau.factor", self.factor)?;
-        of_mode.check("reduce_lr_on_plateau.threshold", self.threshold)?;
-        Interval::NonNegative.check("reduce_lr_on_plateau.min_lr", self.min_lr)?;
-        Ok(Interval::NonNegative.check("reduce_lr_on_plateau.eps", self.eps)?)
-    }
-
-    /// The same at the start of a run, with the direction of the metric unless the direction was set.
-    pub(crate) fn of_metric(self, direction: Direction) -> Self {
-        Self { direction: self.direction.or(Some(direction)), state: PlateauState::default(), ..self }
-    }
-
     /// Takes the metric of one validation, and the rate that the schedule has for the last step. Returns whether rates are
     /// reduced from now on, or further than before. NaN is no improvement.
     pub fn step(&mut self, value: f64, lr: f64) -> bool {
@@ -165,6 +152,19 @@ impl ReduceLrOnPlateau {
         // One product after the other, so that the rates are bit-identical to PyTorch's.
         let reduced = (0..self.state.n_reductions).fold(lr, |lr, _| lr * self.factor);
         reduced.max(self.min_lr.min(lr))
+    }
+
+    pub(crate) fn check_settings(&self) -> Result<(), Error> {
+        let of_mode = if self.threshold_mode == ThresholdMode::Relative { Interval::BelowOne } else { Interval::NonNegative };
+        Interval::Open.check("reduce_lr_on_plateau.factor", self.factor)?;
+        of_mode.check("reduce_lr_on_plateau.threshold", self.threshold)?;
+        Interval::NonNegative.check("reduce_lr_on_plateau.min_lr", self.min_lr)?;
+        Ok(Interval::NonNegative.check("reduce_lr_on_plateau.eps", self.eps)?)
+    }
+
+    /// The same at the start of a run, with the direction of the metric unless the direction was set.
+    pub(crate) fn of_metric(self, direction: Direction) -> Self {
+        Self { direction: self.direction.or(Some(direction)), state: PlateauState::default(), ..self }
     }
 
     /// Whether one more reduction would change the rate `lr` of the schedule.

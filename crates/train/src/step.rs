@@ -38,11 +38,11 @@
 
 mod recording;
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::ops::{ControlFlow, Deref};
 use std::sync::Arc;
 
-use brisk_nn::tensor::program::kernels::STATE_LEN;
+use brisk_nn::tensor::program::kernels::{Interval, STATE_LEN};
 use brisk_nn::tensor::program::{Device, Executable};
 use brisk_nn::tensor::{EpochRows, Graph, Persistent, Precision, Tensor};
 use brisk_nn::{Bound, Ema, FeatureScale, GradScaler, GradScalerConfig, Optimizer, Parameters, Schedule, StepInputs};
@@ -51,7 +51,6 @@ use crate::data_parallel::DataParallel;
 use crate::error::Error;
 use crate::feed::{BatchTensors, CountFrom, Feed};
 use crate::gradient_clip::GradientClip;
-use crate::reduce_lr_on_plateau::ReduceLrOnPlateau;
 use crate::rows::RowNames;
 use crate::standardisation::Standardisation;
 use crate::trainer_config::TrainerConfig;
@@ -205,8 +204,8 @@ pub struct Step<'a> {
     trained: Vec<Parameters>,
     accumulate: usize,
     n_epochs: Option<usize>,
-    /// By which rates are reduced.
-    plateau: RefCell<Option<ReduceLrOnPlateau>>,
+    /// By which the rates of the schedules are multiplied.
+    rate_factor: Cell<f64>,
     /// Steps that had been skipped when the epoch started.
     skipped_before: Cell<u32>,
 }
@@ -300,9 +299,10 @@ impl<'a> Step<'a> {
         Ok((losses.into_iter().zip(weights).map(|(loss, weight)| (weight > 0.0).then_some(loss)).collect(), is_finite))
     }
 
-    /// Reduces the learning rates of the next epochs as `plateau` does, whose [`step`](ReduceLrOnPlateau::step) takes a metric
-    /// after each validation.
+    /// Multiplies the learning rates that the schedules have for the next epochs by `factor`, which replaces an earlier one.
     ///
+    /// # Errors
+    /// [`Error::Setting`] if the factor is negative or not finite.
     /// # Examples
     /// ```no_run
     /// # fn rates(step: &brisk_train::Step, valid_loss: impl Fn() -> f64) -> Result<(), brisk_train::Error> {
@@ -314,14 +314,16 @@ impl<'a> Step<'a> {
     /// for epoch in 0..60 {
     ///     step.run_epoch(epoch)?;
     ///     if plateau.step(valid_loss(), lr) {
-    ///         step.reduce_rates(&plateau);
+    ///         step.scale_rates(plateau.rate(lr) / lr)?;
     ///     }
     /// }
     /// # Ok(())
     /// # }
     /// ```
-    pub fn reduce_rates(&self, plateau: &ReduceLrOnPlateau) {
-        self.plateau.replace(Some(plateau.clone()));
+    pub fn scale_rates(&self, factor: f64) -> Result<(), Error> {
+        Interval::NonNegative.check("factor", factor)?;
+        self.rate_factor.set(factor);
+        Ok(())
     }
 
     fn start_epoch(&self, epoch: usize) -> Result<(), Error> {
@@ -337,11 +339,8 @@ impl<'a> Step<'a> {
         let epoch_steps = n_batches.div_ceil(self.accumulate);
         let first_step = epoch * epoch_steps;
         for (inputs, schedule) in self.step.inputs.iter().zip(&self.schedules) {
-            let plateau = self.plateau.borrow();
-            let rate = |batch: usize| {
-                let lr = schedule.rate(first_step + batch / self.accumulate, total_steps);
-                plateau.as_ref().map_or(lr, |plateau| plateau.rate(lr)) as f32
-            };
+            let of_step = |step: usize| (self.rate_factor.get() * schedule.rate(step, total_steps)) as f32;
+            let rate = |batch: usize| of_step(first_step + batch / self.accumulate);
             self.device.write(&inputs.lr, &(0..n_batches).map(rate).collect::<Vec<_>>())?;
             self.device.write_at(&inputs.state, 0, &[0_u32])?;
         }
@@ -510,7 +509,7 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
         let trained = trained.iter().map(|trained| trained.params.clone()).collect();
         let TrainerConfig { precision, accumulate, .. } = config;
         let (skipped_before, features) = (Cell::new(0), scale.features());
-        let plateau = RefCell::default();
+        let rate_factor = Cell::new(1.0);
         Ok(Step {
             device,
             feed,
@@ -522,7 +521,7 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
             trained,
             accumulate,
             n_epochs,
-            plateau,
+            rate_factor,
             skipped_before,
         })
     }

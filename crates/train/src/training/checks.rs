@@ -29,9 +29,10 @@ impl Training<'_> {
     pub(super) fn check(&self, fit: &mut Fit, when: When, losses: &EpochLosses) -> Result<Option<Ended>, Error> {
         let (measured, flow) = self.validate(fit, when, losses)?;
         let value = measured.get(&self.validation.watched).unwrap_or(f64::NAN);
+        let monitored = self.validation.monitored().map(|metric| measured.get(metric).unwrap_or(f64::NAN));
         self.record(fit, when, measured)?;
-        if when != When::Limit {
-            self.reduce_rates(fit);
+        if let Some(value) = monitored.filter(|_| when != When::Limit) {
+            self.reduce_rates(fit, value);
         }
         let run = &mut fit.run;
         let stop = run.early_stopping.check(value).filter(|_| self.config.early_stopping.is_some()).map(Ended::Early);
@@ -155,15 +156,13 @@ impl Training<'_> {
         Ok(())
     }
 
-    /// Reduces the learning rates of the steps that follow if the metric of the last validation has stopped improving.
-    fn reduce_rates(&self, fit: &mut Fit) {
-        let Fit { run, report, outputs, .. } = fit;
-        let (step, metric) = (self.last_step(run), self.validation.monitored());
-        let value = report.history.last().and_then(|metrics| metrics.get(metric?)).unwrap_or(f64::NAN);
-        let before = self.rate(run, step) as f32;
-        let lr = self.config.schedule.rate(step, run.schedule_steps);
-        if run.plateau.as_mut().is_some_and(|plateau| plateau.step(value, lr)) {
-            let (metric, after) = (metric.unwrap_or_default(), self.rate(run, step) as f32);
+    /// Reduces the learning rates of all further steps if the metric that was `value` has stopped improving.
+    fn reduce_rates(&self, Fit { run, outputs, .. }: &mut Fit, value: f64) {
+        let lr = self.config.schedule.rate(self.last_step(run), run.schedule_steps);
+        let Some(plateau) = &mut run.plateau else { return };
+        let before = plateau.rate(lr) as f32;
+        if plateau.step(value, lr) {
+            let (metric, after) = (self.validation.monitored().unwrap_or_default(), plateau.rate(lr) as f32);
             let note = format!("`{metric}` has stopped improving: the learning rate is reduced from {before} to {after}");
             self.show(outputs, |progress| progress.note(&note));
         }

@@ -248,7 +248,10 @@ fn settings_that_cannot_be_right_are_refused() {
         (with(|plateau| plateau.threshold = 1.0), ["reduce_lr_on_plateau.threshold", "1"]),
         (with(|plateau| plateau.min_lr = -1.0), ["reduce_lr_on_plateau.min_lr", "-1"]),
         (with(|plateau| plateau.eps = f64::INFINITY), ["reduce_lr_on_plateau.eps", "inf"]),
-        (with(|plateau| plateau.monitor = Some("valid_los".to_owned())), ["`valid_los`", "did you mean `valid_loss`?"]),
+        (
+            with(|plateau| plateau.monitor = Some("valid_los".to_owned())),
+            ["reduce_lr_on_plateau.monitor: found `valid_los`", "did you mean `valid_loss`?"],
+        ),
     ] {
         assert!(words.iter().all(|word| error.contains(word)), "{error}, expected {words:?}");
     }
@@ -284,22 +287,23 @@ fn a_step_of_your_own_has_reduced_rates() -> Result<(), Error> {
     let (device, rows) = (cpu(), rows(40));
     let feed = Feed::new(&device, "rows", &rows, Order::Sequential, 8, &FeedConfig::default())?;
     let scale = Standardisation::of("rows", &rows)?;
-    let trained = |lr: f64, plateau: Option<&ReduceLrOnPlateau>| {
-        let mut model = line();
+    let trained = |lr: f64, factor: f64| {
+        let model = line();
         let (module, sgd) = (model.module().clone(), Sgd::new(model.params()));
         let step = Step::over(&device, &feed, &scale).precision(Precision::F32);
         let step = step.train(model.params(), &sgd, &Schedule::constant(lr)).record(|batch, params| {
             let y = module.forward(&params[0], &batch.x).squeeze(1);
             y.mse_loss(&batch.labels, &batch.weights, Default::default())
         })?;
-        plateau.into_iter().for_each(|plateau| step.reduce_rates(plateau));
+        step.scale_rates(factor)?;
         step.run_epoch(0)?;
-        model.trained_by(&step)?;
-        Ok::<_, Error>(model.params().initial())
+        Ok::<_, Error>(model.params().newest()?)
     };
     let mut plateau = ReduceLrOnPlateau::new(Minimize).factor(0.5).patience(0);
-    assert!(trained(0.5, Some(&plateau))? == trained(0.5, None)?, "nothing is reduced yet");
     assert!(!plateau.step(1.0, 0.5) && plateau.step(1.0, 0.5), "the second value is no improvement");
-    assert!(trained(0.5, Some(&plateau))? == trained(0.25, None)?, "half the rate");
+    assert!(trained(0.5, plateau.rate(0.5) / 0.5)? == trained(0.25, 1.0)?, "half the rate");
+    assert!(trained(0.5, 1.0)? != trained(0.25, 1.0)?, "the rate matters");
+    let error = trained(0.5, NAN).expect_err("no factor").to_string();
+    assert!(error.contains("factor: found NaN"), "{error}");
     Ok(())
 }
