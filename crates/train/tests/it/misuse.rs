@@ -14,18 +14,18 @@ use brisk_train::{
     run_threads,
 };
 
-fn cpu() -> Device {
+pub(crate) fn cpu() -> Device {
     Device::builder().selection(Selection::Cpu).threads(1).open().expect("one thread")
 }
 
 /// `n` rows of two columns, labelled by the sign of the first.
-fn rows(n: usize) -> Rows {
+pub(crate) fn rows(n: usize) -> Rows {
     let features: Vec<f32> = (0..2 * n).map(|i| (i as f32 * 0.7549).fract() - 0.5).collect();
     let labels: Vec<f32> = features.chunks(2).map(|x| f32::from(x[0] > 0.0)).collect();
     Rows::new(features, labels, 2).expect("a label a row")
 }
 
-fn line() -> Model<Linear> {
+pub(crate) fn line() -> Model<Linear> {
     Model::new(7, |params| Linear::new(params, "line", 2, 1, Activation::identity()))
 }
 

@@ -2,17 +2,18 @@
 
 use std::sync::{Arc, Mutex};
 
-use brisk_loader::{Order, Rows};
-use brisk_nn::tensor::program::{Device, Selection};
-use brisk_nn::{Activation, Linear, Schedule, Sgd};
+use brisk_loader::Order;
+use brisk_nn::{Schedule, Sgd};
 use brisk_train::metrics::Direction::{self, Maximize, Minimize};
 use brisk_train::{
-    BatchesEnd, Binary, Callback, Checkpoint, DataParallelConfig, EarlyStopping, Error, Feed, FeedConfig, FitReport, Model,
+    BatchesEnd, Binary, Callback, Checkpoint, DataParallelConfig, EarlyStopping, Error, Feed, FeedConfig, FitReport,
     PlateauState, Precision, ReduceLrOnPlateau, ResumeMismatch, RunFolder, RunView, Standardisation, Step, ThresholdMode,
     Trainer, ValidationInterval, Warning, run_threads,
 };
 
 use ThresholdMode::{Absolute, Relative};
+
+use crate::misuse::{cpu, line, rows};
 
 const NAN: f64 = f64::NAN;
 
@@ -69,21 +70,6 @@ fn the_schedules_own_low_rates_are_kept() {
     let rates = [0.0, 0.005, 0.02, 0.1, 0.5].map(|lr| plateau.rate(lr) as f32);
     assert_eq!(rates, [0.0, 0.005, 0.01, 0.01, 0.05], "a warm-up below `min_lr`, and higher rates");
     assert!(!plateau.step(1.0, 0.005), "that rate is already below `min_lr`");
-}
-
-fn cpu() -> Device {
-    Device::builder().selection(Selection::Cpu).threads(1).open().expect("one thread")
-}
-
-/// `n` rows of two columns, labelled by the sign of the first.
-fn rows(n: usize) -> Rows {
-    let features: Vec<f32> = (0..2 * n).map(|i| (i as f32 * 0.7549).fract() - 0.5).collect();
-    let labels: Vec<f32> = features.chunks(2).map(|x| f32::from(x[0] > 0.0)).collect();
-    Rows::new(features, labels, 2).expect("a label a row")
-}
-
-fn line() -> Model<Linear> {
-    Model::new(7, |params| Linear::new(params, "line", 2, 1, Activation::identity()))
 }
 
 /// Five epochs of six batches, each validation but the first without an improvement.
