@@ -11,6 +11,7 @@ use clap::Args;
 use crate::command_line::value::{MAX_COUNT, decimal, delimiter, one_of, whole};
 use crate::import_error::{in_words_of, training, unused_setting};
 use crate::interruptible::{self, StoppedImport, interruptible};
+use crate::print::shell_word;
 
 /// How text files are read.
 #[derive(Debug, Clone, Args)]
@@ -94,7 +95,7 @@ pub fn in_options_of(program: Program, error: TabularError) -> Error {
             let keep = if odd.is_target {
                 "`--task classes` if they are classes".to_owned()
             } else {
-                format!("`--categorical {}` to keep them as categories", printable(&odd.column))
+                format!("`--categorical {}` to keep them as categories", shell_word(&odd.column))
             };
             anyhow!(
                 "{odd}; {decimal}correct them, or pass `--missing-value WORD` for a word that means a missing value, or {keep}"
@@ -108,10 +109,10 @@ pub fn in_options_of(program: Program, error: TabularError) -> Error {
             anyhow!("{}; leave the option out, or pass `--task number` if it is one", without_remedy(&error))
         }
         TabularError::RareValues { column, .. } => {
-            anyhow!("{}; pass `--drop {}`, or a lower `--min-category-rows`", without_remedy(&error), printable(column))
+            anyhow!("{}; pass `--drop {}`, or a lower `--min-category-rows`", without_remedy(&error), shell_word(column))
         }
         TabularError::TooManyValues { column, .. } => {
-            let column = printable(column);
+            let column = shell_word(column);
             anyhow!(
                 "{}; pass `--drop {column}` if it identifies rows, or `--min-category-rows 2` or more, so that rare values become one",
                 without_remedy(&error)

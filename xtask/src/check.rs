@@ -48,7 +48,8 @@ const STAGES: &[Stage] = &[
     },
     Stage {
         name: "features",
-        about: "cargo check of each published crate without features, and with each of its features on its own, without warnings",
+        about: "cargo check of each published crate without features, and with each of its features on its own, and of \
+                the workspace as `cargo test` builds it, without warnings",
         systems: Systems::All,
         act: |_| features(),
     },
@@ -156,8 +157,8 @@ fn clippy(install: Install) -> Result<()> {
     must(command("cargo clippy --workspace --all-targets").args(all_features()?).args(["--", "-D", "warnings"]))
 }
 
-/// Each published crate without features, and with each of its features on its own. The other stages enable all features, which
-/// hides missing ones.
+/// Each published crate without features, and with each of its features on its own; then everything as `cargo test` builds it.
+/// The other stages enable all features, which hides missing ones.
 fn features() -> Result<()> {
     for Package { name, features, .. } in packages()?.iter().filter(|package| package.short_name().is_some()) {
         let features = features.iter().map(String::as_str).filter(|feature| LINUX || *feature != programs::MPI);
@@ -167,7 +168,8 @@ fn features() -> Result<()> {
                 .with_context(|| format!("{name} with only the feature `{feature}`"))?;
         }
     }
-    Ok(())
+    shell::run_without_warnings(&mut command("cargo check --quiet --workspace --all-targets"))
+        .context("the workspace with its default features")
 }
 
 fn tests() -> Result<()> {

@@ -65,7 +65,7 @@ pub(super) fn outliers(values: &[f32], offset: f64) -> Vec<Outlier> {
 fn is_marker(value: f64) -> bool {
     const LIMITS: [f64; 6] = [32_767.0, 32_768.0, 65_535.0, 2_147_483_647.0, 2_147_483_648.0, 4_294_967_295.0];
     let is = |number: f64| (value.abs() - number).abs() <= number * f64::from(f32::EPSILON);
-    (2..=10).any(|n_digits| is(10_f64.powi(n_digits) - 1.0)) || LIMITS.into_iter().any(is)
+    (1..=10).any(|n_digits| is(10_f64.powi(n_digits) - 1.0)) || LIMITS.into_iter().any(is)
 }
 
 /// The columns of numbers whose last row has the sum of all others.
@@ -191,6 +191,8 @@ mod tests {
         check(&[-9999.0; 2], &[(-9999.0, 2)]);
         check(&[-99.0, -99.0, 99.0, 99.0], &[(-99.0, 2), (99.0, 2)]);
         assert!(outliers(&[0.0, 1.0, 0.0, 1.0].repeat(10), 0.0).is_empty(), "two numbers");
+        let answers: Vec<f32> = (0..300).map(|i| if i % 60 == 7 { 9.0 } else { (i % 3) as f32 }).collect();
+        assert_eq!(outliers(&answers, 0.0).iter().map(|found| found.value).collect::<Vec<_>>(), [9.0], "an answer of 9");
         let rare: Vec<f32> = (0..5000).map(|i| if i % 100 == 0 { i as f32 } else { 0.0 }).collect();
         assert!(outliers(&rare, 0.0).is_empty(), "numbers that are mostly 0");
     }

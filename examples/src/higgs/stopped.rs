@@ -90,7 +90,7 @@ fn resume_job(args: impl IntoIterator<Item = OsString>, checkpoint: &Path) -> St
 }
 
 fn resume_option(checkpoint: &Path) -> String {
-    format!("--resume {}", quoted(&checkpoint.display().to_string()))
+    format!("--resume {}", print::shell_word(&checkpoint.display().to_string()))
 }
 
 /// The command line of this process, for a shell, with `--resume CHECKPOINT` instead of the options that say where it started.
@@ -102,17 +102,11 @@ fn resume_command(args: impl IntoIterator<Item = OsString>, checkpoint: &Path) -
         match arg.as_str() {
             "--resume" | "--out" => drop(args.next()),
             _ if arg.starts_with("--resume=") || arg.starts_with("--out=") => {}
-            _ => words.push(quoted(&arg)),
+            _ => words.push(print::shell_word(&arg)),
         }
     }
     words.push(resume_option(checkpoint));
     words.join(" ")
-}
-
-/// A word quoted for a shell.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_./,:=+@%".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use brisk_table::{DType, Schema, TableWriter};
 
 use crate::data_parallel_cli::Place;
 use crate::example::built;
+#[cfg(feature = "all-formats")]
 use crate::server::{Fault, Server};
 
 const SIGNALS: [(&str, &str, i32); 3] = [("-INT", "SIGINT", 130), ("-TERM", "SIGTERM", 143), ("-HUP", "SIGHUP", 129)];
@@ -108,6 +109,7 @@ fn terminated(dir: &Path, example: &'static str, args: &[&str], word: &str) -> (
     (child.wait().expect("it ends").code(), said)
 }
 
+#[cfg(feature = "all-formats")]
 #[test]
 fn a_signal_ends_the_wait_for_a_server() {
     let (place, server) = (Place::new(), Server::start());
