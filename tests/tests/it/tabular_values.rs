@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::{fs, iter};
 
 use brisk_loader::split;
-use brisk_table::{ImportWarning, Table};
+use brisk_table::ImportWarning;
 use brisk_tabular::{
     Columns, DetectOptions, Detected, Error, FarValues, Network, Preprocessing, Scaling, Splitting, TabularModel, TabularWarning,
     TargetKind, TextOptions, ThresholdMetric,
@@ -343,7 +343,7 @@ fn a_data_frame_is_the_same_as_csv_and_as_parquet() -> Result<(), Error> {
         assert_eq!((&csv.unused_missing_values, csv.table.n_rows()), (&parquet.unused_missing_values, parquet.table.n_rows()));
         let unused = options.text.missing_values.first().cloned();
         assert_eq!(csv.unused_missing_values, Vec::from_iter(unused));
-        let bits = |table: &Table| -> Vec<u32> {
+        let bits = |table: &brisk_table::Table| -> Vec<u32> {
             let all = 0..table.n_rows();
             let values = table.rows::<f32>(all.clone()).expect("features").iter().chain(table.labels::<f32>().expect("labels"));
             let codes = table.categories(all).expect("categories").iter().copied();

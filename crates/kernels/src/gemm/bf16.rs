@@ -437,11 +437,26 @@ mod x86 {
                 }
             };
         }
+        let next = if runs.depth == STEP { runs.right } else { TILE_LINES };
+        // Fetches some lines of the panel that the next step reads, of one of its tiles or of both. Fetched between products, it is in
+        // the first-level cache when it is read; products that waited for it took up to 1.4 times as long.
+        macro_rules! fetch {
+            (one $lines:literal) => {
+                concat!(".irp line, ", $lines, "\nprefetcht0 [{panel} + {next} + 128*\\line]\n.endr")
+            };
+            (both $lines:literal) => {
+                concat!(
+                    ".irp line, ",
+                    $lines,
+                    "\nprefetcht0 [{panel} + {next} + 128*\\line]\nprefetcht0 [{panel} + {next} + 128*\\line + 64]\n.endr"
+                )
+            };
+        }
         // Adds the products of all K indices, by the instructions for one step.
         macro_rules! add_products {
-            ($($instruction:literal)+) => {
-                // SAFETY: each instruction reads 16 rows of 64 bytes that are within the operands. No tile register is used by
-                // compiled code.
+            ($($instruction:expr),+ $(,)?) => {
+                // SAFETY: each instruction reads 16 rows of 64 bytes that are within the operands; fetching ahead may reach beyond
+                // them, since it never fails. No tile register is used by compiled code.
                 unsafe {
                     asm!(
                         "2:",
@@ -463,6 +478,7 @@ mod x86 {
                         skip = in(reg) runs.left.wrapping_sub(runs.depth).wrapping_mul(size_of::<u16>()),
                         skipped_lines = in(reg) (runs.right - runs.depth / 2) * size_of::<PairLine>(),
                         stride = in(reg) a_stride, width = in(reg) size_of::<PairLine>(),
+                        next = in(reg) next * size_of::<PairLine>(),
                         out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
                         out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
                         options(nostack, readonly),
@@ -488,33 +504,42 @@ mod x86 {
         }
         match (two_rows, two_cols) {
             (true, true) => add_products!(
-                "tileloadd tmm4, [{above} + {stride}*1]"
-                "tileloadd tmm6, [{panel} + {width}*1]"
-                "tileloadd tmm7, [{panel} + {width}*1 + 64]"
-                "tdpbf16ps tmm0, tmm4, tmm6"
-                "tileloadd tmm5, [{below} + {stride}*1]"
-                "tdpbf16ps tmm1, tmm4, tmm7"
-                "tdpbf16ps tmm2, tmm5, tmm6"
-                "tdpbf16ps tmm3, tmm5, tmm7"
+                "tileloadd tmm4, [{above} + {stride}*1]",
+                "tileloadd tmm6, [{panel} + {width}*1]",
+                fetch!(both "0, 1, 2, 3"),
+                "tileloadd tmm7, [{panel} + {width}*1 + 64]",
+                "tdpbf16ps tmm0, tmm4, tmm6",
+                fetch!(both "4, 5, 6, 7"),
+                "tileloadd tmm5, [{below} + {stride}*1]",
+                "tdpbf16ps tmm1, tmm4, tmm7",
+                fetch!(both "8, 9, 10, 11"),
+                "tdpbf16ps tmm2, tmm5, tmm6",
+                fetch!(both "12, 13, 14, 15"),
+                "tdpbf16ps tmm3, tmm5, tmm7",
             ),
             (true, false) => add_products!(
-                "tileloadd tmm4, [{above} + {stride}*1]"
-                "tileloadd tmm6, [{panel} + {width}*1]"
-                "tileloadd tmm5, [{below} + {stride}*1]"
-                "tdpbf16ps tmm0, tmm4, tmm6"
-                "tdpbf16ps tmm2, tmm5, tmm6"
+                "tileloadd tmm4, [{above} + {stride}*1]",
+                "tileloadd tmm6, [{panel} + {width}*1]",
+                fetch!(one "0, 1, 2, 3, 4, 5, 6, 7"),
+                "tileloadd tmm5, [{below} + {stride}*1]",
+                "tdpbf16ps tmm0, tmm4, tmm6",
+                fetch!(one "8, 9, 10, 11, 12, 13, 14, 15"),
+                "tdpbf16ps tmm2, tmm5, tmm6",
             ),
             (false, true) => add_products!(
-                "tileloadd tmm4, [{above} + {stride}*1]"
-                "tileloadd tmm6, [{panel} + {width}*1]"
-                "tileloadd tmm7, [{panel} + {width}*1 + 64]"
-                "tdpbf16ps tmm0, tmm4, tmm6"
-                "tdpbf16ps tmm1, tmm4, tmm7"
+                "tileloadd tmm4, [{above} + {stride}*1]",
+                "tileloadd tmm6, [{panel} + {width}*1]",
+                fetch!(both "0, 1, 2, 3, 4, 5, 6, 7"),
+                "tileloadd tmm7, [{panel} + {width}*1 + 64]",
+                "tdpbf16ps tmm0, tmm4, tmm6",
+                fetch!(both "8, 9, 10, 11, 12, 13, 14, 15"),
+                "tdpbf16ps tmm1, tmm4, tmm7",
             ),
             (false, false) => add_products!(
-                "tileloadd tmm4, [{above} + {stride}*1]"
-                "tileloadd tmm6, [{panel} + {width}*1]"
-                "tdpbf16ps tmm0, tmm4, tmm6"
+                "tileloadd tmm4, [{above} + {stride}*1]",
+                "tileloadd tmm6, [{panel} + {width}*1]",
+                fetch!(one "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15"),
+                "tdpbf16ps tmm0, tmm4, tmm6",
             ),
         }
         transfer_all!(

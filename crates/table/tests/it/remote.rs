@@ -9,6 +9,7 @@ mod nginx;
 mod rclone;
 #[cfg(feature = "s3")]
 mod s3;
+#[cfg_attr(not(feature = "s3"), expect(dead_code, reason = "tests of stores use the rest"))]
 mod server;
 #[cfg(feature = "s3")]
 mod written;
