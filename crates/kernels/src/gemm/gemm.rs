@@ -502,6 +502,7 @@ fn lines<S: Simd, const R: usize>(simd: S, data: &[f32], stride: usize, panel: &
     let lines: [&[f32]; R] = from_fn(inlined!(|r| &data[r * stride..][..k]));
     let mut sums = [[simd.splat_f32s(0.0); 2]; R];
     for i in 0..k {
+        fetch(panel, i + FETCHED);
         let [b0, b1] = panel[i];
         for r in 0..R {
             let x = simd.splat_f32s(lines[r][i]);
@@ -515,13 +516,37 @@ fn lines<S: Simd, const R: usize>(simd: S, data: &[f32], stride: usize, panel: &
 #[inline(always)]
 fn packed<S: Simd, const R: usize>(simd: S, lines: &[[f32; R]], panel: &[[S::f32s; 2]]) -> [[S::f32s; 2]; R] {
     let mut sums = [[simd.splat_f32s(0.0); 2]; R];
-    for (line, &[b0, b1]) in lines.iter().zip(panel) {
+    for (i, (line, &[b0, b1])) in lines.iter().zip(panel).enumerate() {
+        fetch(panel, i + FETCHED);
         for r in 0..R {
             let x = simd.splat_f32s(line[r]);
             sums[r] = [simd.mul_add_e_f32s(x, b0, sums[r][0]), simd.mul_add_e_f32s(x, b1, sums[r][1])];
         }
     }
     sums
+}
+
+/// How many lines of a panel are fetched ahead: those of a panel that is in the second-level cache. On a Xeon (Emerald Rapids),
+/// products took up to 1.16 times as long without.
+const FETCHED: usize = 8;
+
+/// Fetches a line of a panel into the first-level cache, on processors whose instruction for it is stable.
+#[inline(always)]
+fn fetch<V>(panel: &[[V; 2]], line: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let line = panel.as_ptr().wrapping_add(line).cast::<V>();
+        // SAFETY: fetching ahead never fails, whatever the address is.
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T0>(line.cast());
+            if size_of::<V>() == 64 {
+                _mm_prefetch::<_MM_HINT_T0>(line.wrapping_add(1).cast());
+            }
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (panel, line);
 }
 
 /// A pointer into the result, shared by the threads that write disjoint tiles of it.
