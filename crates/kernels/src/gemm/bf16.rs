@@ -438,8 +438,8 @@ mod x86 {
             };
         }
         let next = if runs.depth == STEP { runs.right } else { TILE_LINES };
-        // Fetches some lines of the panel that the next step reads, of one of its tiles or of both. Fetched between products, it is in
-        // the first-level cache when it is read; products that waited for it took up to 1.4 times as long.
+        // Fetches some lines of the panel that the next step reads, of one of its tiles or of both. Fetched between products,
+        // they are in the first-level cache when they are read; products that waited for them took up to 1.4 times as long.
         macro_rules! fetch {
             (one $lines:literal) => {
                 concat!(".irp line, ", $lines, "\nprefetcht0 [{panel} + {next} + 128*\\line]\n.endr")
@@ -455,8 +455,8 @@ mod x86 {
         // Adds the products of all K indices, by the instructions for one step.
         macro_rules! add_products {
             ($($instruction:expr),+ $(,)?) => {
-                // SAFETY: each instruction reads 16 rows of 64 bytes that are within the operands; fetching ahead may reach beyond
-                // them, since it never fails. No tile register is used by compiled code.
+                // SAFETY: each instruction reads 16 rows of 64 bytes that are within the operands; fetching ahead may reach
+                // beyond them, since it never fails. No tile register is used by compiled code.
                 unsafe {
                     asm!(
                         "2:",
