@@ -97,9 +97,13 @@ pub fn in_options_of(program: Program, error: TabularError) -> Error {
             } else {
                 format!("`--categorical {}` to keep them as categories", shell_word(&odd.column))
             };
-            anyhow!(
-                "{odd}; {decimal}correct them, or pass `--missing-value WORD` for a word that means a missing value, or {keep}"
-            )
+            let missing = match &odd.cells[..] {
+                [first, others @ ..] if others.iter().all(|other| other.text == first.text) => {
+                    format!("`--missing-value {}` if it means a missing value", shell_word(&first.text))
+                }
+                _ => "`--missing-value WORD` for a word that means a missing value".to_owned(),
+            };
+            anyhow!("{odd}; {decimal}correct them, or pass {missing}, or {keep}")
         }
         TabularError::FewLabels(few) => {
             anyhow!("{few}; correct them, or pass `--task number` if they are numbers to predict")
