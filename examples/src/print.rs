@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
-use brisk_table::printable;
 
 /// The maximum length of a word of a note that is printed in full: about twice the longest path of a folder and a name.
 const MAX_WORD_LEN: usize = 1024;
@@ -43,10 +42,10 @@ fn told(error: &anyhow::Error) -> String {
 }
 
 /// A word of a command line that a message shows, such as the name of a column, quoted for a shell if it has to be.
-pub fn shell_word(word: &str) -> String {
+pub fn shell_word(word: impl Display) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./,:=+@%".contains(c);
-    let shown = printable(word).to_string();
-    if !shown.is_empty() && shown.chars().all(is_plain) { shown } else { format!("'{}'", shown.replace('\'', r"'\''")) }
+    let word = word.to_string();
+    if !word.is_empty() && word.chars().all(is_plain) { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 /// Lines on standard output.

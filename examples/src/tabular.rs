@@ -95,11 +95,11 @@ pub fn in_options_of(program: Program, error: TabularError) -> Error {
             let keep = if odd.is_target {
                 "`--task classes` if they are classes".to_owned()
             } else {
-                format!("`--categorical {}` to keep them as categories", shell_word(&odd.column))
+                format!("`--categorical {}` to keep them as categories", shell_word(printable(&odd.column)))
             };
             let missing = match &odd.cells[..] {
                 [first, others @ ..] if others.iter().all(|other| other.text == first.text) => {
-                    format!("`--missing-value {}` if it means a missing value", shell_word(&first.text))
+                    format!("`--missing-value {}` if it means a missing value", shell_word(printable(&first.text)))
                 }
                 _ => "`--missing-value WORD` for a word that means a missing value".to_owned(),
             };
@@ -113,10 +113,14 @@ pub fn in_options_of(program: Program, error: TabularError) -> Error {
             anyhow!("{}; leave the option out, or pass `--task number` if it is one", without_remedy(&error))
         }
         TabularError::RareValues { column, .. } => {
-            anyhow!("{}; pass `--drop {}`, or a lower `--min-category-rows`", without_remedy(&error), shell_word(column))
+            anyhow!(
+                "{}; pass `--drop {}`, or a lower `--min-category-rows`",
+                without_remedy(&error),
+                shell_word(printable(column))
+            )
         }
         TabularError::TooManyValues { column, .. } => {
-            let column = shell_word(column);
+            let column = shell_word(printable(column));
             anyhow!(
                 "{}; pass `--drop {column}` if it identifies rows, or `--min-category-rows 2` or more, so that rare values become one",
                 without_remedy(&error)

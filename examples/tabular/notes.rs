@@ -111,7 +111,7 @@ fn kind_of(warning: &TabularWarning) -> Kind {
 
 /// A warning, and the option that changes what it is about.
 pub(crate) fn warning(warning: &TabularWarning, target: &Target) {
-    let column = print::shell_word(warning.column().unwrap_or_default());
+    let column = print::shell_word(printable(warning.column().unwrap_or_default()));
     let is_target = warning.column() == Some(target.name());
     let option = match warning.remedy() {
         _ if matches!(warning, TabularWarning::Codes { .. }) => format!("`--categorical {column}` says that they are codes"),
@@ -145,7 +145,7 @@ pub(crate) fn warning(warning: &TabularWarning, target: &Target) {
                 TabularWarning::PlaceholderDate { value, .. } => (value.as_str(), ""),
                 _ => ("WORD", ""),
             };
-            let value = print::shell_word(value);
+            let value = print::shell_word(printable(value));
             format!("`--missing-value {value}` says that it means a missing value{ranks}")
         }
         _ if is_target => "`--task classes` makes its values classes".to_owned(),

@@ -90,7 +90,7 @@ fn resume_job(args: impl IntoIterator<Item = OsString>, checkpoint: &Path) -> St
 }
 
 fn resume_option(checkpoint: &Path) -> String {
-    format!("--resume {}", print::shell_word(&checkpoint.display().to_string()))
+    format!("--resume {}", print::shell_word(checkpoint.display()))
 }
 
 /// The command line of this process, for a shell, with `--resume CHECKPOINT` instead of the options that say where it started.
@@ -102,7 +102,7 @@ fn resume_command(args: impl IntoIterator<Item = OsString>, checkpoint: &Path) -
         match arg.as_str() {
             "--resume" | "--out" => drop(args.next()),
             _ if arg.starts_with("--resume=") || arg.starts_with("--out=") => {}
-            _ => words.push(print::shell_word(&arg)),
+            _ => words.push(print::shell_word(arg)),
         }
     }
     words.push(resume_option(checkpoint));
